@@ -208,7 +208,7 @@ def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> S
     if event.user.id != joining.user.id:
         return Step(state, hint=Hint("taken"))
     if event.how == "part":
-        parts = {*joining.parts, Part(event.message_id, event.text, event.date_s)}
+        parts = dict.fromkeys((*joining.parts, Part(event.message_id, event.text, event.date_s)))
         longer = replace(joining, parts=tuple(sorted(parts, key=lambda part: part.message_id)))
         return Step(replace(state, joining=longer, due_s=event.at_s + JOIN_S), touched=True)
     # Texts arrive in the order in which they were written, so the text that is being joined has no further part.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from hermes.model.events import Event
 
 LONG = "w" * SPLIT_UNITS
+LASTING = tuple(field.name for field in fields(State) if field.name != "seen")
+"""What a state says, without its memory of updates."""
+values = attrgetter(*LASTING)
 SMALL_ASKS = {
     "one choice": ask(question(labels=("A", "B"))),
     "one multiple": ask(question(labels=("A", "B"), multiple=True)),
@@ -123,6 +127,12 @@ def canonical(state: State) -> State:
     return replace(state, page=0, answers=tuple(Answer() for _ in state.answers), decision=decision)
 
 
+def changed(before: State, after: State) -> set[str]:
+    """The names of what differs between two states, but for their memory of updates."""
+    was, is_ = values(before), values(after)
+    return set() if was == is_ else {name for name, one, other in zip(LASTING, was, is_, strict=True) if one != other}
+
+
 def reachable(an_ask: Ask) -> Iterator[tuple[State, Event, State]]:
     """Walk all edges from both first states."""
     queue = deque([start(an_ask), start(an_ask, matching=True)])
@@ -132,9 +142,10 @@ def reachable(an_ask: Ask) -> Iterator[tuple[State, Event, State]]:
         for event in events(an_ask, before):
             after = step(an_ask, before, event).state
             yield before, event, after
-            if canonical(after) not in known:
-                known.add(canonical(after))
-                queue.append(canonical(after))
+            # What changes nothing leads nowhere new.
+            if changed(before, after) and (there := canonical(after)) not in known:
+                known.add(there)
+                queue.append(there)
 
 
 @pytest.fixture(params=list(SMALL_ASKS.values()), ids=list(SMALL_ASKS))
@@ -163,7 +174,7 @@ def test_the_laws_hold_on_every_edge(small_ask: Ask) -> None:
 def settled_stays_settled(before: State, event: Event, after: State) -> None:
     """Only `working` may still be noted on a settled ask."""
     if before.phase == "settled":
-        assert meaning(after) == meaning(replace(before, working=after.working)), (before, event)
+        assert changed(before, after) <= {"working"}, (before, event)
         assert after.working == (before.working or isinstance(event, Worked))
 
 
@@ -176,9 +187,7 @@ def nothing_leaves_sending_but_the_end(before: State, event: Event, after: State
         assert after.phase == "settled"
         assert after.outcome is not None
     else:
-        assert meaning(after) == meaning(
-            replace(before, away=after.away, unknown=after.unknown, working=after.working)
-        ), event
+        assert changed(before, after) <= {"away", "unknown", "working"}, event
         assert after.away == (before.away or isinstance(event, Failed))
         assert after.unknown == (event.is_unknown if isinstance(event, Failed) else before.unknown)
         assert after.working == (before.working or isinstance(event, Worked))
@@ -190,7 +199,7 @@ def an_old_page_changes_nothing(before: State, event: Event, after: State) -> No
         case Tapped(action=KeepWaiting() | TakeOffer()):
             return
         case Tapped(epoch=epoch) if epoch != before.epoch:
-            assert meaning(after) == meaning(before), event
+            assert not changed(before, after), event
 
 
 def twice_is_once(an_ask: Ask, before: State, event: Event, after: State) -> None:
@@ -267,8 +276,3 @@ def the_state_is_well_formed(an_ask: Ask, before: State, after: State) -> None:
     if not an_ask.answerable:
         assert after.phase in {"matching", "open", "settled"}
         assert not any(after.answers)
-
-
-def meaning(state: State) -> State:
-    """The state without the memory of updates."""
-    return replace(state, seen=())
