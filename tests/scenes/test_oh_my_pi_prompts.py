@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.harness.processes import until
 from tests.harness.tui import ENTER, ESC
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from hermes.sandbox.model_server import ScriptedModel
@@ -51,6 +52,17 @@ def desk(home: Home, request: pytest.FixtureRequest) -> Iterator[Any]:
 def waiting(stage: Stage) -> list[dict[str, str]]:
     """What the hooks that wait for prompts say about their sessions."""
     return list(prompt_files.waiting(stage.store).values())
+
+
+def answered(words: str) -> Callable[[str], bool]:
+    """A screen that shows both the prompt, a script that has these words, and the answer, which is them."""
+    return lambda screen: screen.count(words) == 2
+
+
+def helped(seconds: float) -> dict[str, Any]:
+    """A step that starts a job in the background, which takes so long."""
+    helper = {"name": "Helper", "task": script([{"text": "I helped.", "delay_s": seconds}], f"helper-{uuid.uuid4()}")}
+    return {"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}
 
 
 def test_a_reply_to_a_notice_is_the_next_prompt(stage: Stage, desk: Any, model: ScriptedModel) -> None:
@@ -147,6 +159,42 @@ def test_an_answer_is_told_though_a_person_types_while_the_session_is_summed_up(
     terminal.send(script([{"text": "Never said.", "delay_s": 60}], "typed") + ENTER)
     stage.ended("✅ Done")
     stage.ended("Renamed it.")
+
+
+def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any, model: ScriptedModel) -> None:
+    """Also while the session is being summed up: oh-my-pi takes it then when that is done."""
+    terminal = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    steps = [{"text": "Renamed it.", "tokens": 95_000}, {"text": "A summary.", "delay_s": 8}]
+    stage.phone.write(script(steps, "slowly-summed-up"), reply_to=notice)
+    until(lambda: model.turns("slowly-summed-up") == 2, 60, "a summary that is being written")
+    terminal.send(script([{"text": "Never said.", "delay_s": 60}], "typed") + ENTER)
+    stage.ended("✅ Done")
+    stage.ended("Renamed it.")
+
+
+def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage: Stage, desk: Any) -> None:
+    """The answer that stands there is told first."""
+    terminal = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write(script([helped(60), {"text": "I wait."}], "job-typed"), reply_to=notice)
+    terminal.wait_screen(answered("I wait."))
+    terminal.send(script([{"text": "Never said.", "delay_s": 60}], "typed") + ENTER)
+    stage.ended("I wait.")
+    stage.ended("✅ Done")
+
+
+def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage, desk: Any) -> None:
+    """oh-my-pi has nothing to stop then."""
+    terminal = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write(script([helped(60), {"text": "I wait."}], "job-stopped"), reply_to=notice)
+    terminal.wait_screen(answered("I wait."))
+    working = stage.asked("Working")
+    stage.phone.tap(working, "⏹ Stop")
+    stage.phone.tap(stage.turned(working, "Stop the agent?"), "Yes, stop")
+    stage.ended("I wait.")
+    stage.turned(working, "✅ Done")
 
 
 def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pytest.FixtureRequest) -> None:

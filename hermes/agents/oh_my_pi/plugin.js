@@ -20,7 +20,7 @@ const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that 
 export default function hermesTelegramPhone(pi) {
   // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends,
   // `answer` the newest message of its run that may be the last one; `goesOn`: the next run has yet to begin, and
-  // `waiting` is the timer of that.
+  // `waiting` is the timer of that, if there may be none.
   // `place` is the hook that waits for prompts, `sent` the prompts that it brought and that are not in the session yet.
   const session = { ctx: null, said: "", asking: new Set(), place: null, sent: [], ...noTurn() }
   const started = (_, ctx) => {
@@ -45,10 +45,13 @@ export default function hermesTelegramPhone(pi) {
   pi.on("message_end", ({ message }) => {
     if (message?.role === "user") {
       session.said = ""
+      session.answer = null
       arrived(session, message)
     }
-    if (message?.role === "assistant") session.said = wordsOf(message) || session.said
-    session.answer = ENDS.includes(message?.stopReason) ? message : null
+    if (message?.role === "assistant") {
+      session.said = wordsOf(message) || session.said
+      session.answer = ENDS.includes(message.stopReason) ? message : null
+    }
   })
   pi.on("input", (_, ctx) => prompted(session, ctx))
   pi.on("agent_start", () => {
@@ -78,10 +81,11 @@ function noTurn() {
 // `session_stop` before that. It has none if oh-my-pi sums up the session after the answer: then it says that it goes
 // on and does not, or ends the run at once. In a session that a person sees, the answer counts then.
 //
-// A turn begins with the first run after the last one that ended so, or after a prompt that was typed while none ran.
+// A turn begins with the first run after the last one that ended so, or after a prompt that was typed while none ran, or
+// behind an answer: what is typed while a job runs in the background, or while the session is summed up, is the next turn.
 function prompted(session, ctx) {
   try {
-    if (!ctx.isIdle()) return
+    if (!ctx.isIdle() && !(session.goesOn && hasAnswered(session))) return
     settle(session)
     session.began = null
   } catch {
@@ -111,7 +115,7 @@ function ended(session, willContinue) {
 // Whether a run that said that it goes on does so after the summary, only time tells. A person may end the summary of a
 // turn that was cut off.
 function summedUp(session, aborted) {
-  if (aborted && session.answer?.stopReason !== "stop") session.answer = null
+  if (aborted && !hasAnswered(session)) session.answer = null
   if (session.goesOn) waitForRun(session)
 }
 
@@ -126,9 +130,13 @@ function stopWaiting(session) {
   session.waiting = null
 }
 
-// No further run comes: the turn is over.
+// No further run comes, or nobody waits for it: the turn is over.
 function settle(session) {
-  if (session.waiting) ended(session, false)
+  if (session.goesOn) ended(session, false)
+}
+
+function hasAnswered({ answer }) {
+  return answer?.stopReason === "stop"
 }
 
 function isIdle({ ctx }) {
@@ -204,6 +212,7 @@ function received(pi, session, line) {
   try {
     const { id, text, stop, session: meant } = JSON.parse(line)
     if (meant !== placeOf(session).session) return // it was switched meanwhile
+    if (isIdle(session)) settle(session)
     if (stop) return void session.ctx.abort()
     session.sent.push({ id, text })
     pi.sendUserMessage(text)
@@ -215,9 +224,9 @@ function received(pi, session, line) {
 // The proof that a prompt is in the session. It begins the turn, or joins the one that runs.
 function arrived(session, message) {
   const said = typeof message.content === "string" ? message.content : wordsOf(message)
-  const place = session.sent.findIndex(({ text }) => text === said)
-  if (place < 0) return
-  const [{ id }] = session.sent.splice(place, 1)
+  const at = session.sent.findIndex(({ text }) => text === said)
+  if (at < 0) return
+  const [{ id }] = session.sent.splice(at, 1)
   tellBegan(session, id)
 }
 
