@@ -110,6 +110,10 @@ class Terminal:
         except AssertionError as error:  # as text, not as a repr in which every line end is escaped
             raise AssertionError(str(error).replace("\\n", "\n")) from None
 
+    def wait_answered(self, words: str) -> None:
+        """Wait until both stand there: the prompt, a script that has these words, and the answer, which is them."""
+        self.wait_screen(lambda screen: screen.count(words) == 2)
+
 
 class Tui(Terminal):
     """A plain `opencode` without a port, of one version.

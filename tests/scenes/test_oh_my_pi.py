@@ -56,6 +56,12 @@ def asks(*questions: Json, say: str = "") -> Json:
     return {"tool": "ask", "args": {"questions": list(questions)}, "say": say}
 
 
+def helps(seconds: float = 0) -> Json:
+    """A step that starts a subagent, which takes so long."""
+    helper = {"name": "Helper", "task": script([{"text": "I helped.", "delay_s": seconds}], "helper")}
+    return {"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}
+
+
 @pytest.fixture
 def home(tmp_path: Path, model: ScriptedModel, stage: Stage) -> Home:
     """A home whose oh-my-pi is connected to the stage, whose listener runs."""
@@ -210,8 +216,7 @@ def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, s
     """It is a session of the same process, and is parked minutes after its work: the phone can answer after that."""
     settings = SETTINGS | {"task": {"agentIdleTtlMs": 1000}, "async": {"enabled": False}}
     (home.agent / "config.yml").write_text(json.dumps(settings))
-    helper = {"name": "Helper", "task": script([{"text": "Done."}], "helper")}
-    terminal = desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, asks(DATABASE))
+    terminal = desk(helps(), asks(DATABASE))
     asked = stage.asked("Which database should I use?")
     terminal.wait_screen(DIALOG)
     time.sleep(4)  # it is over that nothing happens
@@ -392,8 +397,7 @@ def test_a_retry_that_a_person_cancels_is_no_news(stage: Stage, noticed: Home, d
 
 def test_a_turn_with_a_job_in_the_background_is_told_after_that(stage: Stage, noticed: Home, desk: Any) -> None:
     """Its agent goes on by itself when the job is done."""
-    helper = {"name": "Helper", "task": script([{"text": "I helped.", "delay_s": 3}], "helper")}
-    terminal = desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, {"text": "I wait."})
+    terminal = desk(helps(3), {"text": "I wait."})
     terminal.wait_screen("I wait.")
     assert "I wait." not in stage.asked("✅ shop-api is done").text  # it is long: there is a button
     assert len(notices(stage)) == 1
@@ -420,8 +424,7 @@ def test_a_turn_that_a_person_interrupts_is_no_news(stage: Stage, noticed: Home,
 def test_the_end_of_a_subagent_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
     """It is a session of the same process; only the turn that needed it is told."""
     set_up(noticed, **{"async": {"enabled": False}})
-    helper = {"name": "Helper", "task": script([{"text": "I helped."}], "helper")}
-    desk({"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}, {"text": "Both are done."})
+    desk(helps(), {"text": "Both are done."})
     assert "Both are done." in stage.ended("✅ shop-api is done").text
     assert len(notices(stage)) == 1
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,9 +13,10 @@ from tests.harness import oh_my_pi
 from tests.harness.oh_my_pi import Home, OhMyPi
 from tests.harness.processes import until
 from tests.harness.tui import ENTER, ESC
+from tests.scenes.test_oh_my_pi import helps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from hermes.sandbox.model_server import ScriptedModel
@@ -54,15 +54,13 @@ def waiting(stage: Stage) -> list[dict[str, str]]:
     return list(prompt_files.waiting(stage.store).values())
 
 
-def answered(words: str) -> Callable[[str], bool]:
-    """A screen that shows both the prompt, a script that has these words, and the answer, which is them."""
-    return lambda screen: screen.count(words) == 2
-
-
-def helped(seconds: float) -> dict[str, Any]:
-    """A step that starts a job in the background, which takes so long."""
-    helper = {"name": "Helper", "task": script([{"text": "I helped.", "delay_s": seconds}], f"helper-{uuid.uuid4()}")}
-    return {"tool": "task", "args": {"context": "Help.", "tasks": [helper]}}
+def wait_for_a_job(stage: Stage, desk: Any, key: str) -> OhMyPi:
+    """Start oh-my-pi; a prompt from the phone, with this key, is answered while its job runs in the background."""
+    terminal: OhMyPi = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    stage.phone.write(script([helps(60), {"text": "I wait."}], key), reply_to=notice)
+    terminal.wait_answered("I wait.")
+    return terminal
 
 
 def test_a_reply_to_a_notice_is_the_next_prompt(stage: Stage, desk: Any, model: ScriptedModel) -> None:
@@ -175,10 +173,7 @@ def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any
 
 def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage: Stage, desk: Any) -> None:
     """The answer that stands there is told first."""
-    terminal = desk({"text": "Both tests pass now."})
-    notice = stage.ended("✅ shop-api is done")
-    stage.phone.write(script([helped(60), {"text": "I wait."}], "job-typed"), reply_to=notice)
-    terminal.wait_screen(answered("I wait."))
+    terminal = wait_for_a_job(stage, desk, "job-typed")
     terminal.send(script([{"text": "Never said.", "delay_s": 60}], "typed") + ENTER)
     stage.ended("I wait.")
     stage.ended("✅ Done")
@@ -186,10 +181,7 @@ def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage
 
 def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage, desk: Any) -> None:
     """oh-my-pi has nothing to stop then."""
-    terminal = desk({"text": "Both tests pass now."})
-    notice = stage.ended("✅ shop-api is done")
-    stage.phone.write(script([helped(60), {"text": "I wait."}], "job-stopped"), reply_to=notice)
-    terminal.wait_screen(answered("I wait."))
+    wait_for_a_job(stage, desk, "job-stopped")
     working = stage.asked("Working")
     stage.phone.tap(working, "⏹ Stop")
     stage.phone.tap(stage.turned(working, "Stop the agent?"), "Yes, stop")

@@ -67,11 +67,6 @@ def wait_told(stage: Stage, text: str) -> ShownMessage:
     return stage.ended(text, BOOT_S)
 
 
-def wait_answered(terminal: Tui, said: str) -> None:
-    """Wait until the terminal shows both the prompt, a script that has these words, and the answer, which is them."""
-    terminal.wait_screen(lambda screen: screen.count(said) == 2)
-
-
 def assert_once(model: ScriptedModel, text: str, *, steps: int = 1) -> None:
     """The model was asked with exactly this text, once for each step of its answer, and never with it twice."""
     asked = model.asked(text)
@@ -101,7 +96,7 @@ def test_the_phone_writes_to_a_plain_terminal(
     second = words({"text": "Second done."})
     prompting.phone.write(second, reply_to=notice)
     notice = wait_told(prompting, "Second done.")
-    wait_answered(terminal, "Second done.")
+    terminal.wait_answered("Second done.")
     assert_once(model, second)
 
     third, fourth = words(sleeping(5), {"text": "Third done."}), words({"text": "Fourth done."})
@@ -111,7 +106,7 @@ def test_the_phone_writes_to_a_plain_terminal(
     behind = prompting.line_of(written, "Waits for the current turn")
     wait_told(prompting, "Third done.")
     notice = wait_told(prompting, "Fourth done.")
-    wait_answered(terminal, "Fourth done.")
+    terminal.wait_answered("Fourth done.")
     prompting.turned(behind, "✅ Done")
     assert_once(model, third, steps=2)
     assert_once(model, fourth)
@@ -179,7 +174,7 @@ def test_two_terminals_get_each_its_own(
     ):
         text = words({"text": said})
         prompting.phone.write(text, reply_to=notice)
-        wait_answered(terminal, said)
+        terminal.wait_answered(said)
         assert_once(model, text)
         assert not [one for one in (first, second, third) if one is not terminal and said in one.screen()]
     first_notice = wait_told(prompting, "Again here.")
@@ -217,7 +212,7 @@ def test_a_listener_that_is_killed_while_it_sends_doubles_nothing(
     prompting.start()
     os.kill(pid, signal.SIGCONT)
     prompting.ended("✅ Done")
-    wait_answered(terminal, "Second done.")
+    terminal.wait_answered("Second done.")
     assert_once(model, text)
     assert not list(Path(plugin_of(prompting).folder, "in").iterdir())
 
@@ -237,7 +232,7 @@ def test_prompts_are_not_taken_while_they_are_off(
     until(lambda: plugin_folders.plugins(stage.store), 30, "the folder of the terminal")
     text = words({"text": "Second done."})
     stage.phone.write(text, reply_to=notice)
-    wait_answered(terminal, "Second done.")
+    terminal.wait_answered("Second done.")
     assert_once(model, text)
 
 
