@@ -20,7 +20,7 @@ const OURS = Symbol.for("hermes-telegram-phone") // on our dialog: the one that 
 export default function hermesTelegramPhone(pi) {
   // `asking` ends what it still asks; `began` is the time of its turn; `last` is the message with which that turn ends,
   // `answer` the newest message of its run that may be the last one; `goesOn`: the next run has yet to begin, and
-  // `waiting` is the timer of that, if there may be none.
+  // `waiting` is the timer that ends the turn if none does.
   // `place` is the hook that waits for prompts, `sent` the prompts that it brought and that are not in the session yet.
   const session = { ctx: null, said: "", asking: new Set(), place: null, sent: [], ...noTurn() }
   const started = (_, ctx) => {
@@ -212,7 +212,7 @@ function received(pi, session, line) {
   try {
     const { id, text, stop, session: meant } = JSON.parse(line)
     if (meant !== placeOf(session).session) return // it was switched meanwhile
-    if (isIdle(session)) settle(session)
+    if (isIdle(session)) settle(session) // the answer that stands there is told first
     if (stop) return void session.ctx.abort()
     session.sent.push({ id, text })
     pi.sendUserMessage(text)
