@@ -6,7 +6,9 @@
     dropped    the notice will never be posted: the turn was short, or somebody was at the desk
 
 Rules:
-  * A turn has one notice at most: its id is kept, and an older turn changes nothing.
+  * The end of a turn has one notice at most: it is kept, and an older one changes nothing.
+  * An agent may go on after the end of a turn, as its own hooks want it. Then the later end counts, and has a notice
+    too if the one of the earlier end is on the phone, unless both say the same.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
   * The end of a turn that a prompt from the phone began is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
@@ -94,11 +96,12 @@ def busy(notice: Notice, now_s: float) -> Notice:
 def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Notice:
     """Return the notice after this turn began at `at_s` (epoch).
 
-    A second report of it changes nothing, but it may name the prompt from the phone that the turn answers.
+    A second report of it may only name the prompt from the phone that the turn answers: the one that began it, or one
+    that came into it.
     """
     known = next((one for one in notice.begun if one.turn_id == turn_id), None)
     if known is not None:
-        named = replace(known, prompt_id=known.prompt_id or prompt_id)
+        named = replace(known, prompt_id=prompt_id or known.prompt_id)
         return replace(notice, begun=tuple(named if one == known else one for one in notice.begun))
     begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
     return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
@@ -115,26 +118,23 @@ def left(notice: Notice) -> Notice:
 
 
 def is_running(notice: Notice) -> bool:
-    """Tell whether the last turn that began has not ended yet, as far as Hermes has heard."""
+    """Tell whether the last turn that began has not ended yet, as far as Hermes has heard.
+
+    One that goes on after its end, and answers another prompt now, has not.
+    """
     if not notice.begun or notice.is_stopped:
         return False
     last, ended = notice.begun[-1], notice.turn
-    return ended is None or (ended.id != last.turn_id and ended.ended_s <= last.at_s)
+    if ended is not None and ended.id == last.turn_id:
+        return ended.prompt_id != last.prompt_id
+    return ended is None or ended.ended_s <= last.at_s
 
 
 def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ours: bool = False) -> Notice:
     """Return the notice after this turn has ended; one that is older than the latest known turn changes nothing.
 
     `is_ours`: a prompt from the phone began it.
-
-    An agent that goes on after the end of a turn reports its end again: then the later end counts, unless the first one
-    is on the phone already.
     """
-    known = notice.turn
-    if known is not None and known.id == turn.id and (notice.phase == "posted" or turn.ended_s <= known.ended_s):
-        return notice
-    if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
-        return notice
     began_s = next((one.at_s for one in notice.begun if one.turn_id == turn.id), None)
     turn = replace(
         turn,
@@ -142,8 +142,18 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         words=turn.words[-LONGEST_WORDS:],
         failure=turn.failure[:LONGEST_REASON],
     )
+    known = notice.turn
+    if known is not None and known.id == turn.id and (turn.ended_s <= known.ended_s or _is_told(notice, turn)):
+        return notice
+    if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
+        return notice
     after = replace(notice, phase="waiting", turn=turn, heard_s=now_s, is_ours=is_ours, retry=None)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
+
+
+def _is_told(notice: Notice, turn: Turn) -> bool:
+    known = notice.turn
+    return notice.phase == "posted" and known is not None and replace(turn, ended_s=known.ended_s) == known
 
 
 def retrying(notice: Notice, retry: Retry, rules: NoticeRules, now_s: float) -> Notice:

@@ -69,6 +69,7 @@ def wait(
     said = {"agent": hook.agent, "machine": hook.machine, "session": place.session_id, "since": str(time.time())}
     said |= {"directory": place.directory, "title": place.title, "record": place.record}
     if place.begins:
+        said["begun"] = said["since"]
         prompt_files.begin_session(hook.store, hook.name)
     held = prompt_files.take_place(hook.store, hook.name, said)
     if held is None:

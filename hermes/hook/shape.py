@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class PromptPlace:
     """The session in which a hook waits for prompts from the phone.
 
-    `record`: the path of its record. `begins`: it begins now, maybe again after its end.
+    `record`: the path of its record. `begins`: it begins now, maybe again after its end, and no turn runs in it yet.
     """
 
     def __init__(

@@ -137,13 +137,18 @@ def test_whether_a_turn_runs_is_known_from_what_was_told() -> None:
     assert (resumed.is_left, notices.is_running(resumed)) == (False, True)
 
 
-def test_a_turn_is_named_after_its_prompt_once() -> None:
-    """Also after it began; never after another one."""
+def test_a_turn_is_named_after_its_latest_prompt() -> None:
+    """Also after it began; if a prompt comes into one that has ended once, it runs again."""
     begun = notices.began(notices.began(NEW, "t0", 90.0), "t1", 100.0)
     named = notices.began(begun, "t1", 130.0, "id_1")
     assert [(one.turn_id, one.at_s, one.prompt_id) for one in named.begun] == [("t0", 90.0, ""), ("t1", 100.0, "id_1")]
-    assert notices.began(named, "t1", 140.0, "id_2") == named
     assert notices.began(named, "t1", 140.0) == named
+    over = notices.ended(named, replace(turn(), prompt_id="id_1"), RULES, 301.0)
+    goes_on = notices.began(over, "t1", 302.0, "id_2")
+    assert (notices.is_running(over), notices.is_running(goes_on)) == (False, True)
+    assert not notices.is_running(
+        notices.ended(goes_on, replace(turn(), prompt_id="id_2", ended_s=310.0), RULES, 310.0)
+    )
 
 
 def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> None:
@@ -154,11 +159,15 @@ def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> No
 
 
 def test_a_turn_that_goes_on_after_its_end_counts_with_its_later_end() -> None:
-    """A hook of the user's own may send the agent on; what is on the phone already is not told again."""
+    """A hook of the user's own may send the agent on: both ends are told if they differ, the last one with buttons."""
     first = notices.ended(NEW, turn(ended_s=60.0), RULES, 61.0)
     assert notices.due(notices.ended(first, turn(), RULES, 301.0), POST_AFTER_S, 321.0) == Post(turn())
     posted = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
     assert notices.ended(posted, turn(ended_s=900.0), RULES, 901.0) == posted
+    later = replace(turn(ended_s=900.0), words="The linter is content, too.")
+    waiting = notices.ended(posted, later, RULES, 901.0)
+    assert notices.due(waiting, POST_AFTER_S, 921.0) == Post(later)
+    assert notices.due(notices.posted(waiting, shown(later, 9)), POST_AFTER_S, 921.0) == TakeButtons(shown(turn()))
 
 
 def test_an_end_of_long_ago_is_no_news() -> None:
@@ -185,7 +194,12 @@ def test_words_are_kept_only_as_long_as_somebody_may_read_them() -> None:
 
 # --- a walk over every edge -----------------------------------------------------------------------------------------
 
-TURNS = (turn("t1"), turn("t2", began_s=400.0, ended_s=700.0), turn("t3", began_s=800.0, ended_s=810.0))
+TURNS = (
+    turn("t1"),
+    replace(turn("t1", ended_s=350.0), words="It goes on."),
+    turn("t2", began_s=400.0, ended_s=700.0),
+    turn("t3", began_s=800.0, ended_s=810.0),
+)
 
 
 def moves(notice: Notice) -> Iterator[Notice]:
@@ -202,21 +216,22 @@ def moves(notice: Notice) -> Iterator[Notice]:
         yield notices.without_buttons(notice, order.shown)
 
 
-def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
-    """The walk follows the turns that were posted beside each state, in every order of events."""
-    start: tuple[Notice, tuple[str, ...]] = (NEW, ())
+def test_an_end_is_posted_once_at_most_whatever_happens() -> None:
+    """The walk follows the ends that were posted beside each state, in every order of events."""
+    start: tuple[Notice, tuple[float, ...]] = (NEW, ())
     known, queue = {start}, deque([start])
     while queue:
         here, posted = queue.popleft()
         order = notices.due(here, POST_AFTER_S, 20_000.0)
         for there in moves(here):
-            came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
+            came = (*posted, order.turn.ended_s) if isinstance(order, Post) and there.shown != here.shown else posted
             assert len(set(came)) == len(came)
             assert len(there.outdated) <= len(TURNS)
             if (there, came) not in known:
                 known.add((there, came))
                 queue.append((there, came))
-    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
+    told = ((), (300.0,), (350.0,), (300.0, 350.0))
+    assert {came for _, came in known} == {*told, *((*before, 700.0) for before in told)}
 
 
 # --- a turn that keeps trying ---------------------------------------------------------------------------------------

@@ -84,11 +84,14 @@ class Home:
 
 
 class ClaudeCode(Terminal):
-    """A Claude Code in a terminal whose model takes these steps at once; what it received is kept under `key`."""
+    """A Claude Code in a terminal whose model takes these steps at once; what it received is kept under `key`.
+
+    Without steps it goes on with its last session.
+    """
 
     def __init__(self, home: Home, steps: Steps, *, key: str = "desk") -> None:
         super().__init__(
-            [binary(), script(steps, key)],
+            [binary(), script(steps, key) if steps else "--continue"],
             cwd=home.project,
             environ=home.environ(COLORTERM="truecolor"),
             log_dir=home.root / "logs",

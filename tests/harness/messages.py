@@ -6,6 +6,7 @@ short text.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import re
@@ -25,12 +26,21 @@ Json = dict[str, Any]
 
 
 class MessagesModel(ScriptedModel):
-    """`base_url` is what ANTHROPIC_BASE_URL wants; the bodies that were received are kept, the latest last."""
+    """`base_url` is what ANTHROPIC_BASE_URL wants."""
+
+    def __init__(self, base_url: str) -> None:
+        super().__init__(base_url)
+        self._latest = ""
+
+    def has_read(self, words: str) -> bool:
+        """Tell whether the latest request had these words in its conversation, whoever said them."""
+        return words in self._latest
 
     def answer(self, body: Json) -> Step:
         """Take one request in and return the turn that answers it. Raises ScriptError."""
         if not body.get("tools"):
             return Step(text="A scripted session")
+        self._latest = json.dumps(body.get("messages"), ensure_ascii=False)
         tools = [{"function": {"name": tool.get("name", "")}} for tool in body["tools"]]
         return self.play({"messages": list(as_chat(body.get("messages") or ())), "tools": tools})
 
@@ -101,6 +111,7 @@ def messages_app(model: MessagesModel) -> Starlette:
     async def messages(request: Request) -> Response:
         body = await request.json()
         step, name = model.answer(body), str(body.get("model") or MODEL_ID)
+        await asyncio.sleep(step.delay_s)
         if step.status is not None:
             error = {"type": "error", "error": {"type": "api_error", "message": "the script says so"}}
             return JSONResponse(error, step.status)

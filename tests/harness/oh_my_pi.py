@@ -82,13 +82,16 @@ class Home:
 
 
 class OhMyPi(Terminal):
-    """An oh-my-pi in a terminal whose model takes these steps at once; what it received is kept under `key`."""
+    """An oh-my-pi in a terminal whose model takes these steps at once; what it received is kept under `key`.
+
+    Without steps it goes on with its last session.
+    """
 
     def __init__(
         self, home: Home, steps: Steps, *, key: str = "desk", environ: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(
-            home.arguments(script(steps, key)),
+            home.arguments(script(steps, key) if steps else "--continue"),
             cwd=home.project,
             environ=home.environ(COLORTERM="truecolor", **(environ or {})),
             log_dir=home.root / "logs",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import pytest
 from hermes.agents.claude_code import install
 from hermes.agents.claude_code.shape import WAKE_MESSAGE, WAKE_SUMMARY
 from hermes.hook import prompt_files
+from hermes.listener.agent.hook_prompts import BEGINS_WITHIN_S
 from hermes.sandbox.model_server import script
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
@@ -209,6 +211,90 @@ def test_an_interrupted_turn_leaves_the_session_idle(
     stage.phone.write(script([{"text": "Tested it."}], "after-esc"), reply_to=notice)
     stage.ended("Tested it.")
     assert messages.turns("after-esc") == 1
+
+
+def goes_on_once(home: Home) -> None:
+    """Let a Stop hook of the project send Claude Code on in each turn, until it says that the linter is content."""
+    checks = home.root / "check.sh"
+    checks.write_text("grep -q 'linter is content' && exit 0; echo 'Run the linter, too.' >&2; exit 2\n")
+    settings = home.project / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    command = {"type": "command", "command": f"sh {checks}"}
+    settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [command]}]}}))
+
+
+def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None:
+    """Of one at the desk, and of one that the phone began."""
+    goes_on_once(home)
+    desk({"text": "Tests pass."}, {"text": "The linter is content."})
+    stage.ended("Tests pass.")
+    notice = stage.ended("The linter is content.")
+    stage.phone.write(
+        script([{"text": "Renamed it."}, {"text": "Still, the linter is content."}], "goes-on"), reply_to=notice
+    )
+    stage.ended("✅ Done")
+    stage.ended("Renamed it.")
+    stage.ended("Still, the linter is content.")
+
+
+def test_a_prompt_comes_into_a_turn_that_goes_on(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:
+    """The turn is seen to end, and to wait for an answer then; the prompt is in its next step."""
+    goes_on_once(home)
+    desk({"text": "Tests pass."}, asks(DATABASE), {"text": "The linter is content."})
+    notice = stage.ended("Tests pass.")
+    asked = stage.asked("Which database")
+    stage.phone.write("Do not forget the docs", reply_to=notice)
+    stage.ended("📨 Sent")
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("✅ Done")
+    stage.ended("The linter is content.")
+    assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the docs")
+
+
+def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any, messages: MessagesModel) -> None:
+    """No hook tells that its turn begins; the prompt from the phone comes into it."""
+    claude = desk({"text": "Both tests pass now.", "delay_s": 5})
+    claude.wait_screen("esc to interrupt")
+    claude.send(script([asks(DATABASE), {"text": "Took it."}], "ahead"))
+    claude.wait_screen("Took it.")
+    claude.send(ENTER)
+    notice = stage.ended("Both tests pass now.")
+    asked = stage.asked("Which database")
+    stage.phone.write("Do not forget the tests", reply_to=notice)
+    stage.ended("📨 Sent")
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("✅ Done")
+    stage.ended("Took it.")
+    assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the tests")
+
+
+def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
+    """Claude Code's own record tells it, so that the phone hears of the end."""
+    claude = desk({"text": "Both tests pass now.", "delay_s": 5})
+    claude.wait_screen("esc to interrupt")
+    claude.send(script([{"text": "Took it."}], "ahead-alone"))
+    claude.wait_screen("Took it.")
+    claude.send(ENTER)
+    stage.ended("Both tests pass now.")
+    stage.ended("Took it.")
+
+
+def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:
+    """Its session is resumed: it waits for the phone, and takes the prompt."""
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    claude.send(script([{"text": "Never said.", "delay_s": 100}], "killed"))
+    claude.wait_screen("Never said.")
+    claude.send(ENTER)
+    until(lambda: messages.turns("killed"), 30, "a turn")
+    killed_s = time.monotonic()
+    claude.proc.sigkill()
+    until(lambda: not waiting(stage) and time.monotonic() > killed_s + BEGINS_WITHIN_S, 30, "no hook")
+    with ClaudeCode(home, ()):
+        until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+        stage.phone.write(script([{"text": "Renamed it."}], "after-kill"), reply_to=notice)
+        stage.ended("Renamed it.")
+    assert messages.turns("after-kill") == 1
 
 
 @pytest.mark.parametrize("how", ["killed", "exit"])

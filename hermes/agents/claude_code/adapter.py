@@ -9,8 +9,10 @@ These events report an end (seen with 2.1.330): `PostToolUse`, with the answers 
 no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
 
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
-a person interrupts has no end. No payload has a time: the inbox adds it. The hook adds `from_phone` (a prompt from
-the phone woke the session, see `install`) and `nobody_there` (see `shape`).
+a person interrupts has no end. One that a hook of the user's own sends on ends again. What a person types ahead, and a
+prompt from the phone, come into a turn at its next step, with its id; if there is none, what was typed has a turn whose
+beginning no event tells. No payload has a time: the inbox adds it. The hook adds `from_phone` (the prompt is one from
+the phone, see `install`), `began` (when a turn that ends began, epoch milliseconds) and `nobody_there` (see `shape`).
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dataclasses import replace
 
 from hermes.agents.claude_code.permissions import read_permission
 from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL
-from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
+from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import labels, permission_reply, read_questions
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
@@ -176,7 +178,8 @@ def _ended(record: Record, machine: str) -> Signal:
         return _over(record, machine)
     directory = words_of(record, "cwd", "payload")
     source = Source(agent=AGENT, machine=machine, session_id=_session(record), directory=directory)
-    turn = Turn(source, capabilities.agent_name, turn_id, None, 0.0, nobody_there=_is_nobody_there(record))
+    began_s = moment_of(record, "began", "payload") if "began" in record else None
+    turn = Turn(source, capabilities.agent_name, turn_id, began_s, 0.0, nobody_there=_is_nobody_there(record))
     if text_of(record, "hook_event_name", "payload") == "Stop":
         return TurnEnded(replace(turn, words=words), ends_asks=True)
     # After a failure the last words are those of the program about it.

@@ -31,19 +31,31 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
     directory, record = (str(payload.get(key) or "") for key in ("cwd", "transcript_path"))
-    begins = payload["hook_event_name"] == "SessionStart"
+    begins = payload["hook_event_name"] == "SessionStart" and payload.get("source") != "compact"
     return PromptPlace(payload["session_id"], directory, record=record, begins=begins)
 
 
-def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> dict[str, bool]:
-    """Return that a prompt from the phone began this turn, or that nobody is at the desk, if that is so.
+def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "dict[str, Any]":
+    """Return what is so of this: a prompt from the phone came; the turn that ends began then; nobody is at the desk.
 
     The text that a person typed is not kept.
     """
     event = payload["hook_event_name"]
+    found: dict[str, Any] = {}
     if event == "UserPromptSubmit" and WAKE_MESSAGE in str(payload.get("prompt") or ""):
-        return {"from_phone": True}
-    return {"nobody_there": True} if event in ASKS | ENDS and is_nobody_there(environ) else {}
+        found["from_phone"] = True
+    if event in ASKS | ENDS and is_nobody_there(environ):
+        found["nobody_there"] = True
+    if event in ENDS and (began_s := _began_s(payload)) is not None:
+        found["began"] = began_s * 1000
+    return found
+
+
+def _began_s(payload: "Mapping[str, Any]") -> float | None:
+    from hermes.agents.claude_code.transcript import began_at  # noqa: PLC0415 (only the end of a turn needs it)
+
+    record, prompt_id = payload.get("transcript_path"), payload.get("prompt_id")
+    return began_at(record, prompt_id) if isinstance(record, str) and isinstance(prompt_id, str) else None
 
 
 def is_nobody_there(environ: "Mapping[str, str]") -> bool:

@@ -1,11 +1,16 @@
-"""Claude Code's own record of a session: at its end it tells of an interrupted turn, of which no hook tells."""
+"""Claude Code's own record of a session tells what no hook does: which turn was interrupted, and when each one began.
+
+It has a line of JSON for each message, which the first one of a turn and some others name with the id of the turn's
+prompt. Seen with 2.1.330.
+"""
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +22,7 @@ _INTERRUPTED: Final = "[Request interrupted by user"
 def interrupted_at(path: str | Path) -> float | None:
     """Return when the turn that the record ends with was interrupted (epoch); None if it was not, or is unreadable."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 (the path is another program's words)
+        with _opened(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _READ_BYTES))
             lines = file.read().splitlines()
     except (OSError, ValueError):
@@ -27,6 +32,23 @@ def interrupted_at(path: str | Path) -> float | None:
         if entry.get("type") in {"user", "assistant"} and not entry.get("isSidechain"):
             return _time(entry) if _text(entry).startswith(_INTERRUPTED) else None
     return None
+
+
+def began_at(path: str | Path, prompt_id: str) -> float | None:
+    """Return when the turn of this prompt began (epoch); None if the record does not tell, or is unreadable."""
+    named = f'"promptId":{json.dumps(prompt_id)}'.encode()
+    try:
+        with _opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as record:
+            at = record.find(named)
+            record.seek(record.rfind(b"\n", 0, at) + 1)
+            return _time(_entry(record.readline())) if at >= 0 else None
+    except (OSError, ValueError):
+        return None
+
+
+def _opened(path: str | Path) -> BinaryIO:
+    """Open another program's path; a pipe without a writer holds nobody up."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
 
 
 def _entry(line: bytes) -> dict[str, Any]:

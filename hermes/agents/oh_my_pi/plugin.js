@@ -161,7 +161,8 @@ function waitForPrompts(pi, session) {
     if (session.place?.session === place.session && session.place.waits()) return
     session.place?.leave()
     session.sent = []
-    session.place = placed(place, (line) => received(pi, session, line))
+    const begins = !session.began // else a turn runs in it already
+    session.place = placed({ ...place, begins }, (line) => received(pi, session, line))
   } catch {
     // then no prompt comes here
   }

@@ -45,7 +45,7 @@ class Turns:
         agent, session_id = signal.agent, signal.session_id
         known = self._notices.begun(agent, session_id, signal.turn_id)
         named = known.prompt_id if known is not None else ""
-        prompt_id = named or (self._prompt_of(signal) if known is None or signal.prompt_id else "")
+        prompt_id = self._prompt_of(signal) or named
         await self._notices.take(replace(signal, prompt_id=prompt_id))
         prompt = self._prompts.of_record(prompt_id)
         await self._interrupt(agent, session_id, but=prompt_id)
@@ -53,7 +53,10 @@ class Turns:
             await self._see(prompt, Sight("busy", "running"))
 
     def _prompt_of(self, signal: TurnBegan) -> str:
-        """Return the id of the prompt that began this turn, "" if none did. A session has one prompt at a time."""
+        """Return the id of the prompt that began this turn or came into it, "" if none did.
+
+        A session has one prompt at a time.
+        """
         sent = self._prompts.at(signal.agent, signal.session_id, "sending", "admitted")
         mine = [one.record_id for one in sent if signal.from_phone or one.record_id == signal.prompt_id]
         return mine[0] if mine else ""

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from hermes.agents.claude_code import adapter
 from hermes.agents.claude_code.adapter import answers, read, waiter_text
-from hermes.agents.claude_code.shape import CARRIED, SHAPE, WAKE_MESSAGE
+from hermes.agents.claude_code.shape import CARRIED, SHAPE, WAKE_MESSAGE, prompt_place
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
@@ -126,6 +126,30 @@ def test_a_turn_that_the_phone_began_says_so() -> None:
     begun = signal("UserPromptSubmit", from_phone=True)
     assert isinstance(begun, TurnBegan)
     assert begun.from_phone
+
+
+def test_the_end_of_a_turn_says_when_it_began(tmp_path: Path) -> None:
+    """The hook finds that in Claude Code's record, if it can."""
+    record = tmp_path / "record.jsonl"
+    record.write_text('{"promptId":"id_1","timestamp":"2026-11-25T01:50:24.767Z"}\n')
+    ended = {"hook_event_name": "Stop", "transcript_path": str(record), "prompt_id": "id_1"}
+    assert SHAPE.prompts is not None
+    assert SHAPE.prompts.adds(ended, {}) == {"began": 1795571424767.0}
+    for other in (ended | {"prompt_id": "id_2"}, ended | {"transcript_path": 7}, {"hook_event_name": "Stop"}):
+        assert SHAPE.prompts.adds(other, {}) == {}
+    told = signal("Stop", began=1795571424767.0)
+    assert isinstance(told, TurnEnded)
+    assert told.turn.began_s == 1795571424.767
+
+
+def test_a_session_that_is_summed_up_does_not_begin() -> None:
+    """Claude Code tells of it as of a start, in the middle of a turn."""
+    start = {"hook_event_name": "SessionStart", "session_id": "ses_1"}
+    at_desk = {"CLAUDE_CODE_ENTRYPOINT": "cli"}
+    for source, begins in (("startup", True), ("resume", True), ("clear", True), ("compact", False)):
+        place = prompt_place(start | {"source": source}, at_desk)
+        assert place is not None
+        assert place.begins is begins
 
 
 def test_a_mark_that_is_missing_says_that_nobody_is_there(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.claude_code.transcript import interrupted_at
+from hermes.agents.claude_code.transcript import began_at, interrupted_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +54,21 @@ def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     assert interrupted_at(tmp_path / "none.jsonl") is None
     assert interrupted_at(tmp_path) is None
     assert interrupted_at("\0") is None
+    (tmp_path / "empty.jsonl").touch()
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("none.jsonl", "", "empty.jsonl", "pipe"):
+        assert began_at(tmp_path / name, "id_1") is None
+    assert interrupted_at(tmp_path / "pipe") is None
+
+
+def test_the_first_line_of_a_prompt_tells_when_its_turn_began(tmp_path: Path) -> None:
+    """What a message says about ids is a text."""
+    record = tmp_path / "record.jsonl"
+    later = entry("x", timestamp="2026-11-25T01:55:00.000Z", promptId="id_2")
+    said = entry('"promptId":"id_2"', timestamp="2026-11-25T01:00:00.000Z")
+    lines = [entry("Go on", promptId="id_1"), said, entry("Go on", promptId="id_2"), later]
+    record.write_text("\n".join(json.dumps(json.loads(line), separators=(",", ":")) for line in lines))
+    assert began_at(record, "id_1") == began_at(record, "id_2") == AT_S
+    assert began_at(record, "id_3") is None
+    record.write_text('"promptId":"id_1"')
+    assert began_at(record, "id_1") is None

@@ -16,7 +16,7 @@ from hermes.core.notices import NoticeRules
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
 from hermes.listener.agent import hook_prompts
-from hermes.listener.agent.hook_prompts import LIES_S, LOST_S, HookPrompts
+from hermes.listener.agent.hook_prompts import BEGINS_WITHIN_S, LIES_S, LOST_S, PENDING_S, HookPrompts
 from hermes.listener.agent.turns import Turns
 from hermes.listener.kept import Kept
 from hermes.listener.wakes import Wakes
@@ -259,12 +259,44 @@ async def test_a_session_that_ended_is_gone(house: House) -> None:
 
 
 async def test_a_killed_agent_leaves_its_prompt_without_an_answer(house: House) -> None:
-    """Nobody waits in its session: it is idle, so the prompt is given up."""
+    """Nobody waits in its session: it is idle, so the prompt is given up; one without a turn yet, only after long."""
     await house.keep()
     await house.turns.taken(ID)
+    assert await house.look() == ("busy", "admitted"), "the turn that runs has a long step, and no hook waits meanwhile"
+    house.now_s += PENDING_S
     assert await house.look() == ("idle", "admitted")
     await house.begins("turn_1", ID)
     assert await house.look() == ("idle", "running")
+
+
+async def test_a_turn_that_was_killed_does_not_run_in_the_session_that_is_resumed(house: House) -> None:
+    """If it began before that; the first turn may begin while the hook of the start is still on its way."""
+    await house.keep()
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    began_s = house.now_s - 1
+    house.sit(begun=str(began_s + BEGINS_WITHIN_S))
+    assert await house.look() == ("busy", "running")
+    house.leave()
+    house.sit(begun=str(began_s + BEGINS_WITHIN_S + 1))
+    assert await house.look() == ("idle", "stopped")
+    await house.begins("turn_2")
+    assert (await house.way.look(SOURCE, "")).session == "busy"
+
+
+async def test_a_prompt_may_come_into_a_turn_that_has_ended_once(house: House) -> None:
+    """A hook of the user's own has sent the agent on: the turn runs, and answers the prompt."""
+    await house.keep()
+    house.sit()
+    await house.begins("turn_1")
+    await house.ends("turn_1")
+    await house.turns.taken(ID)
+    await house.begins("turn_1", from_phone=True)
+    assert await house.look() == ("busy", "running")
+    house.now_s += 1
+    await house.ends("turn_1")
+    assert house.prompt().phase == "finished"
+    assert (await house.way.look(SOURCE, "")).session == "idle"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
