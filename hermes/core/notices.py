@@ -2,15 +2,15 @@
 
     none       no turn has ended yet                         → waiting, dropped
     waiting    the notice waits for the person at the desk   → posted, dropped
-    posted     the notice is on the phone
+    posted     the notice is on the phone                        → waiting: its turn went on for long, and ended again
     dropped    the notice will never be posted: the turn was short, or somebody was at the desk
 
 Rules:
-  * The end of a turn has one notice at most: it is kept, and an older one changes nothing.
-  * An agent may go on after the end of a turn, as its own hooks want it. Then the later end counts, and has a notice
-    too if the one of the earlier end is on the phone, unless both say the same.
+  * A turn has one notice: its id is kept, and an older turn changes nothing.
+  * An agent may go on after the end of a turn, and end it again. Then the notice tells of the later end. If it is on
+    the phone already, it is brought up to date; but if the turn went on for long, the later end has one of its own.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
-  * The end of a turn that a prompt from the phone began is always told, and at once.
+  * The end of a turn that a prompt from the phone began or came into is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
   * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
@@ -63,6 +63,14 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
+class Update:
+    """Let the notice that is on the phone tell of the later end of its turn."""
+
+    shown: Shown
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
 class TakeButtons:
     """Take the buttons of this earlier notice away."""
 
@@ -84,7 +92,7 @@ class TellRetry:
     is_over: bool = False
 
 
-NoticeOrder = Post | TakeButtons | Pause | TellRetry
+NoticeOrder = Post | Update | TakeButtons | Pause | TellRetry
 
 
 def busy(notice: Notice, now_s: float) -> Notice:
@@ -96,13 +104,12 @@ def busy(notice: Notice, now_s: float) -> Notice:
 def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Notice:
     """Return the notice after this turn began at `at_s` (epoch).
 
-    A second report of it may only name the prompt from the phone that the turn answers: the one that began it, or one
-    that came into it.
+    A later report of it says that something came into the turn, maybe a prompt from the phone, and that it runs.
     """
     known = next((one for one in notice.begun if one.turn_id == turn_id), None)
     if known is not None:
-        named = replace(known, prompt_id=prompt_id or known.prompt_id)
-        return replace(notice, begun=tuple(named if one == known else one for one in notice.begun))
+        later = replace(known, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
+        return replace(notice, begun=tuple(later if one == known else one for one in notice.begun))
     begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
     return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
 
@@ -118,22 +125,17 @@ def left(notice: Notice) -> Notice:
 
 
 def is_running(notice: Notice) -> bool:
-    """Tell whether the last turn that began has not ended yet, as far as Hermes has heard.
-
-    One that goes on after its end, and answers another prompt now, has not.
-    """
+    """Tell whether the last turn that began has not ended since, as far as Hermes has heard."""
     if not notice.begun or notice.is_stopped:
         return False
     last, ended = notice.begun[-1], notice.turn
-    if ended is not None and ended.id == last.turn_id:
-        return ended.prompt_id != last.prompt_id
-    return ended is None or ended.ended_s <= last.at_s
+    return ended is None or ended.ended_s < max(last.at_s, last.runs_s)
 
 
 def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ours: bool = False) -> Notice:
     """Return the notice after this turn has ended; one that is older than the latest known turn changes nothing.
 
-    `is_ours`: a prompt from the phone began it.
+    `is_ours`: a prompt from the phone began it or came into it.
     """
     began_s = next((one.at_s for one in notice.begun if one.turn_id == turn.id), None)
     turn = replace(
@@ -143,17 +145,22 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         failure=turn.failure[:LONGEST_REASON],
     )
     known = notice.turn
-    if known is not None and known.id == turn.id and (turn.ended_s <= known.ended_s or _is_told(notice, turn)):
+    if known is not None and (known.id, known.ended_s) == (turn.id, turn.ended_s):
         return notice
     if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
         return notice
-    after = replace(notice, phase="waiting", turn=turn, heard_s=now_s, is_ours=is_ours, retry=None)
+    begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
+    after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
+    is_shown = known is not None and known.id == turn.id and notice.phase == "posted"
+    if known is not None and is_shown and turn.ended_s - known.ended_s < rules.finished_s:
+        return after
+    after = replace(after, phase="waiting", heard_s=now_s)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
 
 
-def _is_told(notice: Notice, turn: Turn) -> bool:
-    known = notice.turn
-    return notice.phase == "posted" and known is not None and replace(turn, ended_s=known.ended_s) == known
+def _ended_at(begun: Begun, at_s: float) -> Begun:
+    """Return the turn as one that began before this time, also if the clock was set back since."""
+    return replace(begun, at_s=min(begun.at_s, at_s), runs_s=min(begun.runs_s, at_s))
 
 
 def retrying(notice: Notice, retry: Retry, rules: NoticeRules, now_s: float) -> Notice:
@@ -205,6 +212,9 @@ def due(notice: Notice, post_after_s: float, now_s: float) -> NoticeOrder | None
         if 0 <= waited_s < post_after_s and not (notice.is_ours or notice.turn.nobody_there):
             return Pause(post_after_s - waited_s)
         return Post(notice.turn)
+    shown, turn = notice.shown, notice.turn
+    if notice.phase == "posted" and shown is not None and turn is not None and shown.turn != turn:
+        return Update(shown, turn)
     return TakeButtons(notice.outdated[0]) if notice.outdated else trying
 
 
@@ -219,10 +229,15 @@ def _of_retry(notice: Notice, post_after_s: float, now_s: float) -> TellRetry | 
 
 
 def posted(notice: Notice, shown: Shown) -> Notice:
-    """Return the notice after its message came to the phone; that of the turn before loses its buttons next."""
-    is_current = notice.phase == "waiting" and notice.turn == shown.turn
+    """Return the notice after its message came to the phone; the message before it loses its buttons next."""
+    is_current = notice.phase == "waiting" and notice.turn is not None and notice.turn.id == shown.turn.id
     outdated = notice.outdated if notice.shown is None else (*notice.outdated, notice.shown)
     return replace(notice, phase="posted" if is_current else notice.phase, shown=shown, outdated=outdated)
+
+
+def updated(notice: Notice, shown: Shown, turn: Turn) -> Notice:
+    """Return the notice after this message of it was made to tell of this end."""
+    return replace(notice, shown=replace(shown, turn=turn)) if notice.shown == shown else notice
 
 
 def without_buttons(notice: Notice, shown: Shown) -> Notice:

@@ -1,7 +1,7 @@
 """The files with which a prompt from the phone comes to the hook that waits for it in its session.
 
-    ROOT/wait/NAME.prompts.lock   the hook that waits in this session, alive as long as its flock is held; says which
-                                  session that is, and since when if it began with this hook
+    ROOT/wait/NAME.prompts.lock   the hook that waits in this session, alive as long as its flock is held; says for
+                                  which session, and since when
     ROOT/wait/NAME.prompt         the prompt that lies ready; taken by rename
     ROOT/wait/NAME.ended          the session has ended, and no hook waits in it; removed if it begins again
     ROOT/wait/NAME.taken          the prompt from then on until the hook's receipt is in the inbox

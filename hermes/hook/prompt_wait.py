@@ -68,8 +68,8 @@ def wait(
     place = hook.place
     said = {"agent": hook.agent, "machine": hook.machine, "session": place.session_id, "since": str(time.time())}
     said |= {"directory": place.directory, "title": place.title, "record": place.record}
+    said |= {"resumed": "yes"} if place.resumed else {}
     if place.begins:
-        said["begun"] = said["since"]
         prompt_files.begin_session(hook.store, hook.name)
     held = prompt_files.take_place(hook.store, hook.name, said)
     if held is None:

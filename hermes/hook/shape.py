@@ -13,17 +13,26 @@ if TYPE_CHECKING:
 class PromptPlace:
     """The session in which a hook waits for prompts from the phone.
 
-    `record`: the path of its record. `begins`: it begins now, maybe again after its end, and no turn runs in it yet.
+    `record`: the path of its record. `begins`: it begins now, maybe again after its end. `resumed`: it begins again,
+    and no turn runs in it yet.
     """
 
     def __init__(
-        self, session_id: str, directory: str = "", title: str = "", record: str = "", *, begins: bool = True
+        self,
+        session_id: str,
+        directory: str = "",
+        title: str = "",
+        record: str = "",
+        *,
+        begins: bool = True,
+        resumed: bool = False,
     ) -> None:
         self.session_id = session_id
         self.directory = directory
         self.title = title
         self.record = record
         self.begins = begins
+        self.resumed = resumed
 
 
 class PromptShape:

@@ -106,6 +106,12 @@ class Notices(Records[Notice]):
         notice = self.of_session(agent, session_id)
         return next((one for one in notice.begun if one.turn_id == turn_id), None) if notice is not None else None
 
+    async def resumed(self, source: Source) -> None:
+        """The session goes on, also if its end was told. Raises NotSaved."""
+        notice = self.of_session(source.agent, source.session_id)
+        if notice is not None:
+            await self.change(notice.id, lambda found: replace(found, is_left=False))
+
     async def mute(self, source: Source, *, on: bool) -> None:
         """Post no notices of this session, of whatever machine, or post them again. Raises NotSaved."""
         machine = None if self._machine is None else source.machine

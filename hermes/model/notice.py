@@ -31,7 +31,7 @@ class Turn:
     - `began_s`: None if the agent does not tell; then the beginning counts that Hermes heard of.
     - `words`: the agent's last words.
     - `failure`: why the turn failed, in words; "" if it finished.
-    - `prompt_id`: the agent's id of the prompt that began it, "" if the agent does not tell.
+    - `prompt_id`: the agent's id of the prompt that began it or came into it, "" if the agent does not tell.
     - `changes`: None if the agent does not tell.
     - `nobody_there`: the agent knew at its end that nobody is at the desk, so that its notice does not wait there.
     """
@@ -93,11 +93,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn that began at `at_s` (epoch), as Hermes heard it; `prompt_id`: the prompt from the phone that began it."""
+    """A turn that began at `at_s` (epoch), as Hermes heard it.
+
+    - `prompt_id`: the latest prompt from the phone that began it or came into it.
+    - `runs_s`: when something came into it last (epoch).
+    """
 
     turn_id: str
     at_s: float
     prompt_id: str = ""
+    runs_s: float = 0.0
 
 
 NoticePhase = Literal["none", "waiting", "posted", "dropped"]
@@ -112,7 +117,7 @@ class Notice:
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
-    - `is_ours`: a prompt from the phone began that turn, so that its end is always told.
+    - `is_ours`: a prompt from the phone began that turn or came into it, so that its end is always told.
     - `is_muted`: the person wants no notices of the session, but for those.
     - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.

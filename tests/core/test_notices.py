@@ -19,6 +19,7 @@ from hermes.core.notices import (
     Post,
     TakeButtons,
     TellRetry,
+    Update,
 )
 from hermes.model.ask import Source
 from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
@@ -142,13 +143,11 @@ def test_a_turn_is_named_after_its_latest_prompt() -> None:
     begun = notices.began(notices.began(NEW, "t0", 90.0), "t1", 100.0)
     named = notices.began(begun, "t1", 130.0, "id_1")
     assert [(one.turn_id, one.at_s, one.prompt_id) for one in named.begun] == [("t0", 90.0, ""), ("t1", 100.0, "id_1")]
-    assert notices.began(named, "t1", 140.0) == named
-    over = notices.ended(named, replace(turn(), prompt_id="id_1"), RULES, 301.0)
+    assert notices.began(named, "t1", 140.0).begun[-1].prompt_id == "id_1"
+    over = notices.ended(named, turn(), RULES, 301.0)
     goes_on = notices.began(over, "t1", 302.0, "id_2")
     assert (notices.is_running(over), notices.is_running(goes_on)) == (False, True)
-    assert not notices.is_running(
-        notices.ended(goes_on, replace(turn(), prompt_id="id_2", ended_s=310.0), RULES, 310.0)
-    )
+    assert not notices.is_running(notices.ended(goes_on, turn(ended_s=310.0), RULES, 310.0))
 
 
 def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> None:
@@ -159,15 +158,40 @@ def test_a_notice_that_was_sent_while_the_next_turn_began_is_still_known() -> No
 
 
 def test_a_turn_that_goes_on_after_its_end_counts_with_its_later_end() -> None:
-    """A hook of the user's own may send the agent on: both ends are told if they differ, the last one with buttons."""
+    """A hook of the user's own may send the agent on; if that took long, the later end has a notice of its own."""
     first = notices.ended(NEW, turn(ended_s=60.0), RULES, 61.0)
     assert notices.due(notices.ended(first, turn(), RULES, 301.0), POST_AFTER_S, 321.0) == Post(turn())
     posted = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
-    assert notices.ended(posted, turn(ended_s=900.0), RULES, 901.0) == posted
-    later = replace(turn(ended_s=900.0), words="The linter is content, too.")
-    waiting = notices.ended(posted, later, RULES, 901.0)
-    assert notices.due(waiting, POST_AFTER_S, 921.0) == Post(later)
-    assert notices.due(notices.posted(waiting, shown(later, 9)), POST_AFTER_S, 921.0) == TakeButtons(shown(turn()))
+    soon = replace(turn(ended_s=419.0), words="The linter is content, too.")
+    after = notices.ended(posted, soon, RULES, 420.0)
+    assert notices.due(after, POST_AFTER_S, 420.0) == Update(shown(turn()), soon)
+    updated = notices.updated(after, shown(turn()), soon)
+    assert updated.shown == shown(soon)
+    assert notices.due(updated, POST_AFTER_S, 420.0) is None
+    late = replace(soon, ended_s=540.0)
+    waiting = notices.ended(updated, late, RULES, 541.0)
+    assert notices.due(waiting, POST_AFTER_S, 561.0) == Post(late)
+    assert notices.due(notices.posted(waiting, shown(late, 9)), POST_AFTER_S, 561.0) == TakeButtons(shown(soon))
+
+
+def test_an_end_that_comes_while_the_notice_is_sent_updates_it() -> None:
+    """The message tells of the end before."""
+    waiting = notices.ended(NEW, turn(), RULES, 301.0)
+    later = turn(ended_s=302.0)
+    sent = notices.posted(notices.ended(waiting, later, RULES, 302.0), shown(turn()))
+    assert notices.due(sent, POST_AFTER_S, 303.0) == Update(shown(turn()), later)
+
+
+def test_a_clock_that_was_set_back_hides_no_later_end() -> None:
+    """And the turn does not run after it."""
+    begun = notices.began(NEW, "t1", 0.0)
+    posted = notices.posted(notices.ended(begun, turn(), RULES, 301.0), shown(turn()))
+    goes_on = notices.began(posted, "t1", 301.0)
+    assert notices.is_running(goes_on)
+    early = turn(ended_s=200.0)
+    after = notices.ended(goes_on, early, RULES, 200.0)
+    assert notices.due(after, POST_AFTER_S, 201.0) == Update(shown(turn()), early)
+    assert not notices.is_running(after)
 
 
 def test_an_end_of_long_ago_is_no_news() -> None:
@@ -200,6 +224,7 @@ TURNS = (
     turn("t2", began_s=400.0, ended_s=700.0),
     turn("t3", began_s=800.0, ended_s=810.0),
 )
+SAID_LATER = TURNS[1]
 
 
 def moves(notice: Notice) -> Iterator[Notice]:
@@ -212,26 +237,28 @@ def moves(notice: Notice) -> Iterator[Notice]:
     order = notices.due(notice, POST_AFTER_S, 20_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))
+    if isinstance(order, Update):
+        yield notices.updated(notice, order.shown, order.turn)
     if isinstance(order, TakeButtons):
         yield notices.without_buttons(notice, order.shown)
 
 
-def test_an_end_is_posted_once_at_most_whatever_happens() -> None:
-    """The walk follows the ends that were posted beside each state, in every order of events."""
-    start: tuple[Notice, tuple[float, ...]] = (NEW, ())
+def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
+    """The walk follows the turns that were posted beside each state, in every order of events."""
+    start: tuple[Notice, tuple[str, ...]] = (NEW, ())
     known, queue = {start}, deque([start])
     while queue:
         here, posted = queue.popleft()
         order = notices.due(here, POST_AFTER_S, 20_000.0)
         for there in moves(here):
-            came = (*posted, order.turn.ended_s) if isinstance(order, Post) and there.shown != here.shown else posted
+            came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
             assert len(set(came)) == len(came)
             assert len(there.outdated) <= len(TURNS)
             if (there, came) not in known:
                 known.add((there, came))
                 queue.append((there, came))
-    told = ((), (300.0,), (350.0,), (300.0, 350.0))
-    assert {came for _, came in known} == {*told, *((*before, 700.0) for before in told)}
+    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
+    assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _ in known)
 
 
 # --- a turn that keeps trying ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from hermes.agents.claude_code import install
 from hermes.agents.claude_code.shape import WAKE_MESSAGE, WAKE_SUMMARY
 from hermes.hook import prompt_files
-from hermes.listener.agent.hook_prompts import BEGINS_WITHIN_S
+from hermes.listener.agent.hook_prompts import STARTING_S
 from hermes.sandbox.model_server import script
 from tests.harness import claude_code
 from tests.harness.claude_code import ClaudeCode, Home
@@ -237,6 +237,22 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
+def test_an_end_soon_after_another_one_changes_the_notice(stage: Stage, home: Home, desk: Any) -> None:
+    """So that a Stop hook that sends the agent on does not let the phone ring each time."""
+    stage.stop()
+    stage.start(notices={"finished": "1h"}, prompts={"enabled": True})
+    goes_on_once(home)
+    desk({"text": "The linter is content."}).wait_answered("The linter is content.")
+    stage.phone.write("/sessions")
+    stage.phone.tap(stage.asked("Your sessions"), "shop-api")
+    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
+    stage.asked("Type your prompt")
+    stage.phone.write(script([{"text": "Renamed it."}, {"text": "Still, the linter is content."}], "soon"))
+    stage.ended("✅ Done")
+    stage.ended("Still, the linter is content.")
+    assert len([one for one in stage.phone.messages() if "is done" in one.text]) == 1
+
+
 def test_a_prompt_comes_into_a_turn_that_goes_on(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:
     """The turn is seen to end, and to wait for an answer then; the prompt is in its next step."""
     goes_on_once(home)
@@ -269,10 +285,10 @@ def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any
 
 
 def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
-    """Claude Code's own record tells it, so that the phone hears of the end."""
+    """Claude Code's own record tells it, a moment later, so that the phone hears of the end."""
     claude = desk({"text": "Both tests pass now.", "delay_s": 5})
     claude.wait_screen("esc to interrupt")
-    claude.send(script([{"text": "Took it."}], "ahead-alone"))
+    claude.send(script([{"text": "Took it.", "delay_s": 3}], "ahead-alone"))
     claude.wait_screen("Took it.")
     claude.send(ENTER)
     stage.ended("Both tests pass now.")
@@ -289,12 +305,27 @@ def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, mes
     until(lambda: messages.turns("killed"), 30, "a turn")
     killed_s = time.monotonic()
     claude.proc.sigkill()
-    until(lambda: not waiting(stage) and time.monotonic() > killed_s + BEGINS_WITHIN_S, 30, "no hook")
+    until(lambda: not waiting(stage) and time.monotonic() > killed_s + STARTING_S, 30, "no hook")
     with ClaudeCode(home, ()):
         until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
         stage.phone.write(script([{"text": "Renamed it."}], "after-kill"), reply_to=notice)
         stage.ended("Renamed it.")
     assert messages.turns("after-kill") == 1
+
+
+def test_a_session_that_was_left_takes_prompts_once_it_is_resumed(stage: Stage, home: Home, desk: Any) -> None:
+    """The first one is not taken for one to a session that has ended."""
+    claude = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    claude.send("/exit")
+    claude.wait_screen("/exit")
+    claude.send(ENTER)
+    until(lambda: not waiting(stage), 30, "no hook")
+    with ClaudeCode(home, ()):
+        until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+        stage.phone.write(script([{"text": "Renamed it.", "delay_s": 2}], "after-exit"), reply_to=notice)
+        stage.ended("✅ Done")
+        stage.ended("Renamed it.")
 
 
 @pytest.mark.parametrize("how", ["killed", "exit"])

@@ -9,10 +9,12 @@ These events report an end (seen with 2.1.330): `PostToolUse`, with the answers 
 no longer waits for an answer. No event reports a no from the phone. Esc ends the hook.
 
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
-a person interrupts has no end. One that a hook of the user's own sends on ends again. What a person types ahead, and a
-prompt from the phone, come into a turn at its next step, with its id; if there is none, what was typed has a turn whose
-beginning no event tells. No payload has a time: the inbox adds it. The hook adds `from_phone` (the prompt is one from
-the phone, see `install`), `began` (when a turn that ends began, epoch milliseconds) and `nobody_there` (see `shape`).
+a person interrupts has no end; one goes on after its end, and ends again, if another Stop hook wants it. While a turn
+runs, what a person types is told at once with the id of that turn, and comes into it at its next step. If the turn ends
+before, it begins a turn of its own, of which only the end is told. A prompt from the phone comes into the next step,
+too, and is told then; or it begins a turn. No payload has a time: the inbox adds it. The hook adds `from_phone` (this
+prompt is one from the phone, see `install`), `began` (when the turn that ends began, in epoch milliseconds) and
+`nobody_there` (see `shape`).
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ capabilities = Capabilities(
 )
 # Before the dialog, the ask cannot be left to the desk; but `continue: false` ends the turn (seen with 2.1.330).
 BLOCKING = replace(capabilities, reject_stops=True, desk_stays_open=False)
-PROMPTS = PromptAbilities(resumes="claude --resume")
-"""A running turn cannot be ended from outside, and gets a prompt only after its end."""
+PROMPTS = PromptAbilities(resumes="claude --resume", holds=True)
+"""A running turn cannot be ended from outside."""
 goodbye: str | None = ""
 
 _NO = "The user saw this on their phone and declined to answer. Do not take that for any of the options."

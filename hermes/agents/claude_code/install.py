@@ -3,10 +3,10 @@
 ~/.claude/settings.json                  the settings; `$CLAUDE_CONFIG_DIR/settings.json` if that variable is set
 ~/.claude/settings.json.before-hermes    the file before Hermes changed it, for `uninstall`; empty if there was none
 
-A hook with `asyncRewake` runs in the background; if it ends with status 2, Claude Code gives its stderr to the model
-and begins a turn. So a hook can wait in each session for prompts from the phone. One is started when a session starts,
-and one with each prompt, since the first one has ended by then if it brought the prompt; if one waits already, the
-other one ends at once. No hook waits while prompts from the phone are off.
+A hook with `asyncRewake` runs in the background; if it ends with status 2, Claude Code gives its stderr to the model,
+and begins a turn if none runs. So a hook can wait in each session for prompts from the phone. One is started when a
+session starts, and one with each prompt, since the first one has ended by then if it brought the prompt; if one waits
+already, the other one ends at once. No hook waits while prompts from the phone are off.
 """
 
 from __future__ import annotations

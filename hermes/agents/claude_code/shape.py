@@ -3,6 +3,7 @@
 # ruff: noqa: PTH110 (pathlib would cost as much as json does)
 
 import os
+import time
 
 from hermes.hook.shape import PromptPlace, PromptShape, Shape
 
@@ -31,31 +32,30 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
     directory, record = (str(payload.get(key) or "") for key in ("cwd", "transcript_path"))
-    begins = payload["hook_event_name"] == "SessionStart" and payload.get("source") != "compact"
-    return PromptPlace(payload["session_id"], directory, record=record, begins=begins)
+    begins = payload["hook_event_name"] == "SessionStart"
+    resumed = begins and payload.get("source") == "resume"
+    return PromptPlace(payload["session_id"], directory, record=record, begins=begins, resumed=resumed)
 
 
 def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "dict[str, Any]":
-    """Return what is so of this: a prompt from the phone came; the turn that ends began then; nobody is at the desk.
-
-    The text that a person typed is not kept.
-    """
+    """Return what the hook knows beyond the payload, see `adapter`. The text that a person typed is not kept."""
     event = payload["hook_event_name"]
     found: dict[str, Any] = {}
     if event == "UserPromptSubmit" and WAKE_MESSAGE in str(payload.get("prompt") or ""):
         found["from_phone"] = True
     if event in ASKS | ENDS and is_nobody_there(environ):
         found["nobody_there"] = True
-    if event in ENDS and (began_s := _began_s(payload)) is not None:
+    if event in ENDS and 0 < (began_s := _began_s(payload)) <= time.time():
         found["began"] = began_s * 1000
     return found
 
 
-def _began_s(payload: "Mapping[str, Any]") -> float | None:
+def _began_s(payload: "Mapping[str, Any]") -> float:
+    """Return when the turn that ends began (epoch), 0 if the record of its session does not tell."""
     from hermes.agents.claude_code.transcript import began_at  # noqa: PLC0415 (only the end of a turn needs it)
 
     record, prompt_id = payload.get("transcript_path"), payload.get("prompt_id")
-    return began_at(record, prompt_id) if isinstance(record, str) and isinstance(prompt_id, str) else None
+    return (isinstance(record, str) and isinstance(prompt_id, str) and began_at(record, prompt_id)) or 0
 
 
 def is_nobody_there(environ: "Mapping[str, str]") -> bool:

@@ -1,13 +1,12 @@
 """Claude Code's own record of a session tells what no hook does: which turn was interrupted, and when each one began.
 
-It has a line of JSON for each message, which the first one of a turn and some others name with the id of the turn's
-prompt. Seen with 2.1.330.
+It has a line of JSON for each message. That of the first message of a turn has the id of its prompt; so have some
+others. Seen with 2.1.330.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -38,10 +37,8 @@ def began_at(path: str | Path, prompt_id: str) -> float | None:
     """Return when the turn of this prompt began (epoch); None if the record does not tell, or is unreadable."""
     named = f'"promptId":{json.dumps(prompt_id)}'.encode()
     try:
-        with _opened(path) as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as record:
-            at = record.find(named)
-            record.seek(record.rfind(b"\n", 0, at) + 1)
-            return _time(_entry(record.readline())) if at >= 0 else None
+        with _opened(path) as file:
+            return next((_time(_entry(line)) for line in file if named in line), None)
     except (OSError, ValueError):
         return None
 

@@ -161,8 +161,8 @@ function waitForPrompts(pi, session) {
     if (session.place?.session === place.session && session.place.waits()) return
     session.place?.leave()
     session.sent = []
-    const begins = !session.began // else a turn runs in it already
-    session.place = placed({ ...place, begins }, (line) => received(pi, session, line))
+    session.place = placed(place, (line) => received(pi, session, line))
+    if (!session.began) session.place.tell({ stopped: { id: "" } }) // one that ran in a process that was killed
   } catch {
     // then no prompt comes here
   }

@@ -13,8 +13,7 @@ def prompt_place(payload: "Mapping[str, Any]", _: object) -> PromptPlace | None:
     session_id, directory, title = (payload.get(key) for key in ("session", "directory", "title"))
     if not session_id or not isinstance(session_id, str):
         return None
-    begins = payload.get("begins") is not False
-    return PromptPlace(session_id, str(directory or ""), str(title or ""), begins=begins)
+    return PromptPlace(session_id, str(directory or ""), str(title or ""))
 
 
 # A payload asks if it has questions; another one is news of a turn. No key is in both for certain.

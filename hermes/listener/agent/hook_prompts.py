@@ -4,8 +4,7 @@ The state of a prompt is known from files, and from what the agent's hooks tell 
 
     it lies ready, or a hook has       "waiting"
     taken it and left no receipt yet
-    the receipt was read               "admitted": the prompt is in that phase; a turn that runs takes it at its next
-                                       step, and no hook may wait until then
+    the receipt was read               "admitted": the prompt is in that phase
     its turn began                     "running": the prompt is in that phase
     nothing of these                   "absent": no hook has taken it, and it can be laid ready again
 """
@@ -38,10 +37,10 @@ if TYPE_CHECKING:
 
 LIES_S: Final = 60.0
 """No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""
-PENDING_S: Final = 1800.0
-"""A prompt that was handed over while a turn runs comes into it at its next step; after this time it is lost."""
-BEGINS_WITHIN_S: Final = 10.0
-"""The first turn of a session may begin while the hook that its start has started is still on its way."""
+HELD_S: Final = 86400.0
+"""An agent that holds a prompt for the next step of its turn is expected to take that step within this time."""
+STARTING_S: Final = 10.0
+"""The first turn of a session that was resumed may begin so long before the hook that was started with it waits."""
 LOST_S: Final = 30.0
 """If nobody waits in a session for so long after a prompt was sent there, its program is gone."""
 TAKES_S: Final = 5.0
@@ -106,8 +105,8 @@ class HookPrompts:
         if notice is None or not notices.is_running(notice):
             return "idle"
         said, began_s = prompt_files.session_of(self._root, name), notice.begun[-1].at_s
-        if began_s + BEGINS_WITHIN_S < float(said.get("begun") or 0):
-            return "idle"  # the program was killed in the middle of the turn, and its session was begun again
+        if said.get("resumed") and began_s + STARTING_S < float(said.get("since") or 0) <= self._now():
+            return "idle"  # the program was killed in the middle of that turn
         at_s = self._interrupted_at(said["record"]) if said.get("record") else None
         return "busy" if at_s is None or at_s < began_s else "idle"
 
@@ -142,8 +141,9 @@ class HookPrompts:
             return Sight("gone", reason="the session was ended on the computer")
         state = self._state(name, notice) if is_there else "idle"
         if prompt.phase != "running":
-            is_pending = not is_there and self._prompts.now() - prompt.tried_s < PENDING_S
-            return Sight("busy" if is_pending else state, "admitted")
+            # No hook waits from the moment that one has handed the prompt over until the agent takes it.
+            is_held = self.can.holds and not is_there and 0 <= self._prompts.now() - prompt.tried_s < HELD_S
+            return Sight("busy" if is_held else state, "admitted")
         is_stopped = is_there and state == "idle" and notice is not None and notices.is_running(notice)
         return Sight(state, "stopped" if is_stopped else "running")
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """Takes in turns. A second report of the same turn changes nothing."""
+    """Takes in turns. Each report may come twice; a turn may be told to begin or to end again if it goes on."""
 
     def __init__(self, kept: Kept) -> None:
         self._notices = kept.notices
@@ -25,7 +25,8 @@ class Turns:
     async def taken(self, record_id: str) -> None:
         """A hook has taken this prompt into its session. Raises NotSaved."""
         prompt = self._prompts.of_record(record_id)
-        if prompt is not None:
+        if prompt is not None and prompt.target is not None:
+            await self._notices.resumed(prompt.target.source)
             await self._see(prompt, Sight("busy", "admitted"))
 
     async def take(self, signal: TurnReport) -> None:

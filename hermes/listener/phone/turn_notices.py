@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes.chat.failures import is_conflict, is_unauthorized
 from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
-from hermes.core.notices import Pause, Post, TakeButtons, TellRetry
+from hermes.core.notices import Pause, Post, TakeButtons, TellRetry, Update
 from hermes.errors import ChatRefused
 from hermes.model.actions import ShowChanges, ShowWhole
 from hermes.model.notice import RetryShown, Shown
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look
+    from hermes.chat.screens.screen import Look, Screen
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
     from hermes.listener.notices import Notices
@@ -77,6 +77,9 @@ class TurnNotices:
                 case Post(turn):
                     await self._post(notice, turn)
                     return AT_ONCE
+                case Update(shown, turn):
+                    await self._update(notice, shown, turn)
+                    return AT_ONCE
                 case TakeButtons(shown):
                     await self._take_buttons(notice, shown)
                     return AT_ONCE
@@ -106,15 +109,25 @@ class TurnNotices:
         await self._notices.change(notice_id, change)
         del self._unnoted[notice_id]
 
-    async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
-        screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
-        if screen.rows and shown.chat_id == self._entries.chat_id:
+    async def _update(self, notice: Notice, shown: Shown, turn: Turn) -> None:
+        screen = screens.turn_ended(notice.id, turn, self._look, heard_s=shown.heard_s)
+        await self._edit(notice, shown, screen)
+        await self._note(notice.id, lambda found: notices.updated(found, shown, turn))
+
+    async def _edit(self, notice: Notice, shown: Shown | RetryShown, screen: Screen) -> None:
+        """Edit the message of a notice; one that Telegram does not change stays as it is."""
+        if shown.chat_id == self._entries.chat_id:
             try:
-                await self._outbox.edit(shown.chat_id, shown.message_id, replace(screen, rows=()))
+                await self._outbox.edit(shown.chat_id, shown.message_id, screen)
             except ChatRefused as error:
                 if is_conflict(error) or is_unauthorized(error):
                     raise
-                log.info("notice %s: message %d keeps its buttons: %s", notice.id, shown.message_id, error)
+                log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
+
+    async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
+        screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
+        if screen.rows:
+            await self._edit(notice, shown, replace(screen, rows=()))
         await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
 
     async def _tell_retry(self, notice: Notice, retry: Retry, *, is_over: bool) -> None:
@@ -129,14 +142,7 @@ class TurnNotices:
             shown = replace(shown, message_id=sent.message_id)
         else:
             shown = replace(before, retry=retry, is_over=is_over)
-            try:
-                await self._outbox.edit(
-                    before.chat_id, before.message_id, screens.keeps_trying(notice.id, shown, self._look)
-                )
-            except ChatRefused as error:
-                if is_conflict(error) or is_unauthorized(error):
-                    raise
-                log.info("notice %s: message %d stays as it is: %s", notice.id, before.message_id, error)
+            await self._edit(notice, shown, screens.keeps_trying(notice.id, shown, self._look))
         await self._note(notice.id, lambda found: notices.retry_told(found, shown))
 
     async def take_tap(self, notice_id: str, action: Action, tap: Tap) -> bool:

@@ -137,19 +137,23 @@ def test_the_end_of_a_turn_says_when_it_began(tmp_path: Path) -> None:
     assert SHAPE.prompts.adds(ended, {}) == {"began": 1795571424767.0}
     for other in (ended | {"prompt_id": "id_2"}, ended | {"transcript_path": 7}, {"hook_event_name": "Stop"}):
         assert SHAPE.prompts.adds(other, {}) == {}
+    for year in ("1960", "9960"):
+        record.write_text(f'{{"promptId":"id_1","timestamp":"{year}-11-25T01:50:24.767Z"}}\n')
+        assert SHAPE.prompts.adds(ended, {}) == {}
     told = signal("Stop", began=1795571424767.0)
     assert isinstance(told, TurnEnded)
     assert told.turn.began_s == 1795571424.767
 
 
-def test_a_session_that_is_summed_up_does_not_begin() -> None:
-    """Claude Code tells of it as of a start, in the middle of a turn."""
+def test_only_a_session_that_is_resumed_may_have_a_turn_that_was_killed() -> None:
+    """One that is summed up is told as a start, too, in the middle of a turn."""
     start = {"hook_event_name": "SessionStart", "session_id": "ses_1"}
     at_desk = {"CLAUDE_CODE_ENTRYPOINT": "cli"}
-    for source, begins in (("startup", True), ("resume", True), ("clear", True), ("compact", False)):
+    for source in ("startup", "resume", "clear", "compact"):
         place = prompt_place(start | {"source": source}, at_desk)
         assert place is not None
-        assert place.begins is begins
+        assert place.begins
+        assert place.resumed is (source == "resume")
 
 
 def test_a_mark_that_is_missing_says_that_nobody_is_there(tmp_path: Path) -> None:

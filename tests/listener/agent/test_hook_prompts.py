@@ -16,7 +16,7 @@ from hermes.core.notices import NoticeRules
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
 from hermes.listener.agent import hook_prompts
-from hermes.listener.agent.hook_prompts import BEGINS_WITHIN_S, LIES_S, LOST_S, PENDING_S, HookPrompts
+from hermes.listener.agent.hook_prompts import HELD_S, LIES_S, LOST_S, STARTING_S, HookPrompts
 from hermes.listener.agent.turns import Turns
 from hermes.listener.kept import Kept
 from hermes.listener.wakes import Wakes
@@ -262,11 +262,24 @@ async def test_a_killed_agent_leaves_its_prompt_without_an_answer(house: House) 
     """Nobody waits in its session: it is idle, so the prompt is given up; one without a turn yet, only after long."""
     await house.keep()
     await house.turns.taken(ID)
-    assert await house.look() == ("busy", "admitted"), "the turn that runs has a long step, and no hook waits meanwhile"
-    house.now_s += PENDING_S
     assert await house.look() == ("idle", "admitted")
     await house.begins("turn_1", ID)
     assert await house.look() == ("idle", "running")
+
+
+async def test_an_agent_may_hold_a_prompt_until_the_next_step_of_its_turn(house: House) -> None:
+    """No hook waits meanwhile, also in a session that was ended and resumed."""
+    house.way.can = replace(CAN, holds=True)
+    await house.keep()
+    await house.begins("turn_1")
+    await house.turns.take(SessionEnded(AGENT, "ses_1"))
+    await house.turns.taken(ID)
+    assert await house.look() == ("busy", "admitted")
+    house.sit()
+    assert await house.look() == ("idle", "admitted"), "a hook that waits says what is so"
+    house.leave()
+    house.now_s += HELD_S
+    assert await house.look() == ("idle", "admitted")
 
 
 async def test_a_turn_that_was_killed_does_not_run_in_the_session_that_is_resumed(house: House) -> None:
@@ -275,10 +288,15 @@ async def test_a_turn_that_was_killed_does_not_run_in_the_session_that_is_resume
     await house.turns.taken(ID)
     await house.begins("turn_1", ID)
     began_s = house.now_s - 1
-    house.sit(begun=str(began_s + BEGINS_WITHIN_S))
-    assert await house.look() == ("busy", "running")
+    house.now_s = began_s + STARTING_S + 2
+    for more in ({"since": began_s + STARTING_S + 1}, {"resumed": "yes", "since": began_s + STARTING_S}):
+        house.sit(**{key: str(value) for key, value in more.items()})
+        assert await house.look() == ("busy", "running")
+        house.leave()
+    house.sit(resumed="yes", since=str(began_s + STARTING_S + 3))
+    assert await house.look() == ("busy", "running"), "the clock was set back since then"
     house.leave()
-    house.sit(begun=str(began_s + BEGINS_WITHIN_S + 1))
+    house.sit(resumed="yes", since=str(began_s + STARTING_S + 1))
     assert await house.look() == ("idle", "stopped")
     await house.begins("turn_2")
     assert (await house.way.look(SOURCE, "")).session == "busy"
@@ -291,9 +309,11 @@ async def test_a_prompt_may_come_into_a_turn_that_has_ended_once(house: House) -
     await house.begins("turn_1")
     await house.ends("turn_1")
     await house.turns.taken(ID)
+    house.now_s += 1
+    await house.begins("turn_1")
+    assert await house.look() == ("busy", "admitted"), "somebody typed, so the turn runs"
     await house.begins("turn_1", from_phone=True)
     assert await house.look() == ("busy", "running")
-    house.now_s += 1
     await house.ends("turn_1")
     assert house.prompt().phase == "finished"
     assert (await house.way.look(SOURCE, "")).session == "idle"
