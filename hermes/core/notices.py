@@ -2,13 +2,15 @@
 
     none       no turn has ended yet                         → waiting, dropped
     waiting    the notice waits for the person at the desk   → posted, dropped
-    posted     the notice is on the phone                        → waiting: its turn went on for long, and ended again
+    posted     the notice is on the phone                    → waiting, dropped: its turn went on for long
     dropped    the notice will never be posted: the turn was short, or somebody was at the desk
 
 Rules:
-  * A turn has one notice: its id is kept, and an older turn changes nothing.
+  * A turn has one notice at most: its id is kept, and an older turn changes nothing.
   * An agent may go on after the end of a turn, and end it again. Then the notice tells of the later end. If it is on
-    the phone already, it is brought up to date; but if the turn went on for long, the later end has one of its own.
+    the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
+    one, or after another prompt from the phone.
+  * The end of a turn that was typed ahead takes the place of one that waits: nobody has been at the desk since then.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
@@ -109,7 +111,8 @@ def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Not
     known = next((one for one in notice.begun if one.turn_id == turn_id), None)
     if known is not None:
         later = replace(known, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
-        return replace(notice, begun=tuple(later if one == known else one for one in notice.begun))
+        begun = tuple(later if one == known else one for one in notice.begun)
+        return replace(notice if prompt_id else _unwanted(notice), begun=begun)
     begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
     return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
 
@@ -151,11 +154,16 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         return notice
     begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
     after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
-    is_shown = known is not None and known.id == turn.id and notice.phase == "posted"
-    if known is not None and is_shown and turn.ended_s - known.ended_s < rules.finished_s:
+    if _is_same(known, turn) and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
+    takes_over = notice.phase == "waiting" and bool(notice.begun) and began_s is None
     after = replace(after, phase="waiting", heard_s=now_s)
-    return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
+    return after if takes_over or _is_wanted(after, turn, rules, now_s) else _dropped(after)
+
+
+def _is_same(known: Turn | None, turn: Turn) -> bool:
+    """Tell whether both are ends of the same turn, which answers the same prompt."""
+    return known is not None and (known.id, known.prompt_id) == (turn.id, turn.prompt_id)
 
 
 def _ended_at(begun: Begun, at_s: float) -> Begun:
@@ -230,7 +238,7 @@ def _of_retry(notice: Notice, post_after_s: float, now_s: float) -> TellRetry | 
 
 def posted(notice: Notice, shown: Shown) -> Notice:
     """Return the notice after its message came to the phone; the message before it loses its buttons next."""
-    is_current = notice.phase == "waiting" and notice.turn is not None and notice.turn.id == shown.turn.id
+    is_current = notice.phase == "waiting" and _is_same(notice.turn, shown.turn)
     outdated = notice.outdated if notice.shown is None else (*notice.outdated, notice.shown)
     return replace(notice, phase="posted" if is_current else notice.phase, shown=shown, outdated=outdated)
 

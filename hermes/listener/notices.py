@@ -55,7 +55,7 @@ class Notices(Records[Notice]):
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.
 
-        `is_ours`: a prompt from the phone began the turn that has ended. Raises NotSaved, but not for Busy and Quiet.
+        `is_ours`: the turn that has ended answers a prompt from the phone. Raises NotSaved, but not for Busy and Quiet.
         """
         if not self.rules.is_watching:
             return
@@ -105,12 +105,6 @@ class Notices(Records[Notice]):
         """Return the beginning of this turn, None if Hermes has not heard of it."""
         notice = self.of_session(agent, session_id)
         return next((one for one in notice.begun if one.turn_id == turn_id), None) if notice is not None else None
-
-    async def resumed(self, source: Source) -> None:
-        """The session goes on, also if its end was told. Raises NotSaved."""
-        notice = self.of_session(source.agent, source.session_id)
-        if notice is not None:
-            await self.change(notice.id, lambda found: replace(found, is_left=False))
 
     async def mute(self, source: Source, *, on: bool) -> None:
         """Post no notices of this session, of whatever machine, or post them again. Raises NotSaved."""

@@ -39,7 +39,7 @@ class PromptAbilities:
 
     - `kinds`: the kinds of content that it takes. `files`: the kinds of files that it takes beside a text.
     - `steers`: it takes a prompt while a turn runs, at the next step of that turn.
-    - `holds`: a prompt that it was given while a turn runs waits for its next step, and nothing tells of it before.
+    - `holds`: a prompt that it was given while a turn runs waits for the next step of that turn, untold until then.
     - `stops`: it can be told to end the turn that runs.
     - `makes_sessions`: it can begin a new session.
     - `resumes`: the command that opens a session in a terminal; the id of the session follows it. "": none is known.

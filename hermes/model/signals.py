@@ -73,12 +73,11 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """A turn of this agent's session has begun, at `at_s` (epoch).
+    """A turn of this agent's session has begun, at `at_s` (epoch), or a prompt has come into one that runs.
 
     Only agents tell it that keep no times of turns.
 
-    - `prompt_id`: the id of the prompt from the phone that began it. If the agent does not know that, `from_phone` says
-      that one did.
+    - `prompt_id`: the id of that prompt, if it is from the phone; an agent that does not know it says `from_phone`.
     - `ends_asks`: so its session waits for no answer any more.
     """
 

@@ -174,6 +174,35 @@ def test_a_turn_that_goes_on_after_its_end_counts_with_its_later_end() -> None:
     assert notices.due(notices.posted(waiting, shown(late, 9)), POST_AFTER_S, 561.0) == TakeButtons(shown(soon))
 
 
+def test_a_turn_that_goes_on_in_short_steps_is_told_again_after_long() -> None:
+    """The time counts from the notice, and not from the end before."""
+    notice = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
+    for at_s in (360.0, 420.0):
+        notice = notices.ended(notice, turn(ended_s=at_s), RULES, at_s)
+        assert notices.due(notice, POST_AFTER_S, at_s) == Update(shown(turn()), turn(ended_s=at_s))
+    notice = notices.ended(notice, turn(ended_s=430.0), RULES, 430.0)
+    assert notices.due(notice, POST_AFTER_S, 450.0) == Post(turn(ended_s=430.0))
+
+
+def test_the_answer_to_a_prompt_that_came_into_a_turn_has_a_notice_of_its_own() -> None:
+    """Also soon after the notice of the turn's end before."""
+    notice = notices.posted(notices.ended(NEW, turn(), RULES, 301.0), shown(turn()))
+    answer = replace(turn(ended_s=310.0), prompt_id="id_1")
+    assert notices.due(notices.ended(notice, answer, RULES, 310.0, is_ours=True), POST_AFTER_S, 310.0) == Post(answer)
+    sending = notices.ended(NEW, turn(), RULES, 301.0)
+    sent = notices.posted(notices.ended(sending, answer, RULES, 310.0, is_ours=True), shown(turn()))
+    assert notices.due(sent, POST_AFTER_S, 310.0) == Post(answer)
+
+
+def test_the_end_of_what_was_typed_ahead_takes_the_place_of_one_that_waits() -> None:
+    """Nobody has been at the desk since: the long turn is told, with the last words."""
+    waiting = notices.ended(notices.began(NEW, "t1", 0.0), turn(), RULES, 301.0)
+    ahead = turn("t2", began_s=301.0, ended_s=305.0)
+    assert notices.due(notices.ended(waiting, ahead, RULES, 305.0), POST_AFTER_S, 325.0) == Post(ahead)
+    typed = notices.began(waiting, "t1", 302.0)
+    assert notices.due(typed, POST_AFTER_S, 325.0) is None, "somebody typed into the turn, which goes on"
+
+
 def test_an_end_that_comes_while_the_notice_is_sent_updates_it() -> None:
     """The message tells of the end before."""
     waiting = notices.ended(NEW, turn(), RULES, 301.0)
@@ -257,7 +286,8 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
             if (there, came) not in known:
                 known.add((there, came))
                 queue.append((there, came))
-    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
+    short = {("t3",), ("t1", "t3")}  # only in the place of another one
+    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2"), *short}
     assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _ in known)
 
 

@@ -237,8 +237,9 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
-def test_an_end_soon_after_another_one_changes_the_notice(stage: Stage, home: Home, desk: Any) -> None:
-    """So that a Stop hook that sends the agent on does not let the phone ring each time."""
+@pytest.mark.parametrize("there", [True, False], ids=["there", "deleted"])
+def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: Stage, home: Home, desk: Any) -> None:
+    """So that a Stop hook that sends the agent on does not let the phone ring each time; a deleted one comes again."""
     stage.stop()
     stage.start(notices={"finished": "1h"}, prompts={"enabled": True})
     goes_on_once(home)
@@ -247,10 +248,15 @@ def test_an_end_soon_after_another_one_changes_the_notice(stage: Stage, home: Ho
     stage.phone.tap(stage.asked("Your sessions"), "shop-api")
     stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
     stage.asked("Type your prompt")
-    stage.phone.write(script([{"text": "Renamed it."}, {"text": "Still, the linter is content."}], "soon"))
-    stage.ended("✅ Done")
-    stage.ended("Still, the linter is content.")
-    assert len([one for one in stage.phone.messages() if "is done" in one.text]) == 1
+    steps = [{"text": "Renamed it."}, asks(DATABASE), {"text": "Still, the linter is content."}]
+    stage.phone.write(script(steps, f"soon-{there}"))
+    notice = stage.ended("Renamed it.")
+    asked = stage.asked("Which database")
+    if not there:
+        stage.phone.delete(notice)
+    stage.phone.tap(asked, "SQLite")
+    told = stage.turned(notice, "Still,") if there else stage.ended("Still,")
+    assert (told.message_id == notice.message_id) is there
 
 
 def test_a_prompt_comes_into_a_turn_that_goes_on(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:

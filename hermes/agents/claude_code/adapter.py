@@ -11,10 +11,10 @@ no longer waits for an answer. No event reports a no from the phone. Esc ends th
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
 a person interrupts has no end; one goes on after its end, and ends again, if another Stop hook wants it. While a turn
 runs, what a person types is told at once with the id of that turn, and comes into it at its next step. If the turn ends
-before, it begins a turn of its own, of which only the end is told. A prompt from the phone comes into the next step,
-too, and is told then; or it begins a turn. No payload has a time: the inbox adds it. The hook adds `from_phone` (this
-prompt is one from the phone, see `install`), `began` (when the turn that ends began, in epoch milliseconds) and
-`nobody_there` (see `shape`).
+before, what was typed begins a turn of its own, of which only the end is told. A prompt from the phone comes into the
+next step, too, and is told then; or it begins a turn. No payload has a time: the inbox adds it. The hook adds
+`from_phone` (this prompt is one from the phone, see `install`), `began` (when the turn that ends began, in epoch
+milliseconds) and `nobody_there` (see `shape`).
 """
 
 from __future__ import annotations

@@ -55,7 +55,9 @@ def _began_s(payload: "Mapping[str, Any]") -> float:
     from hermes.agents.claude_code.transcript import began_at  # noqa: PLC0415 (only the end of a turn needs it)
 
     record, prompt_id = payload.get("transcript_path"), payload.get("prompt_id")
-    return (isinstance(record, str) and isinstance(prompt_id, str) and began_at(record, prompt_id)) or 0
+    if not (isinstance(record, str) and isinstance(prompt_id, str)):
+        return 0.0
+    return began_at(record, prompt_id) or 0.0
 
 
 def is_nobody_there(environ: "Mapping[str, str]") -> bool:

@@ -13,7 +13,8 @@ tries a failed request no more. `failure` is "" if the turn finished.
 
 While prompts from the phone are on, `{"began": {"id", "at", "prompt"?}, "session"}` tells of the beginning of a turn,
 and again with the id of a prompt from the phone that is in the session now; `{"stopped": {"id"}, "session"}` tells that
-a person interrupted one, and `{"left": true, "session"}` that oh-my-pi left the session.
+a person interrupted one, or with the id "" that none runs, and `{"left": true, "session"}` that oh-my-pi left the
+session.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ function waitForPrompts(pi, session) {
     session.place?.leave()
     session.sent = []
     session.place = placed(place, (line) => received(pi, session, line))
-    if (!session.began) session.place.tell({ stopped: { id: "" } }) // one that ran in a process that was killed
+    if (!session.began) session.place.tell({ stopped: { id: "" } }) // no turn runs, also if one did when oh-my-pi was killed
   } catch {
     // then no prompt comes here
   }

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 LIES_S: Final = 60.0
 """No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""
-HELD_S: Final = 86400.0
-"""An agent that holds a prompt for the next step of its turn is expected to take that step within this time."""
+HELD_S: Final = 7200.0
+"""An agent that holds a prompt for the next step of its turn takes that step within this time, or has ended."""
 STARTING_S: Final = 10.0
-"""The first turn of a session that was resumed may begin so long before the hook that was started with it waits."""
+"""The hook that is started when a session is resumed waits so long after that at the latest."""
 LOST_S: Final = 30.0
 """If nobody waits in a session for so long after a prompt was sent there, its program is gone."""
 TAKES_S: Final = 5.0
@@ -94,7 +94,7 @@ class HookPrompts:
         if is_there or lies:
             record: RecordState = "waiting" if lies else "absent"
             return Sight(self._state(name, notice), record, next_id=secrets.token_hex(8))
-        if notice is not None and notice.is_left:
+        if self._has_left(name, notice):
             return Sight("gone", reason="the session was ended on the computer")
         if prompt is not None and self._prompts.now() - prompt.tried_s > LOST_S:
             return Sight("gone", reason=f"{self._agent_name} no longer runs there")
@@ -137,15 +137,22 @@ class HookPrompts:
 
     def _taken(self, name: str, prompt: Prompt, notice: Notice | None, *, is_there: bool) -> Sight:
         """Return the sight of a prompt that a hook has taken; the end of its turn is told by the agent alone."""
-        if notice is not None and notice.is_left and not is_there:
+        if not is_there and self._has_left(name, notice):
             return Sight("gone", reason="the session was ended on the computer")
         state = self._state(name, notice) if is_there else "idle"
         if prompt.phase != "running":
-            # No hook waits from the moment that one has handed the prompt over until the agent takes it.
-            is_held = self.can.holds and not is_there and 0 <= self._prompts.now() - prompt.tried_s < HELD_S
-            return Sight("busy" if is_held else state, "admitted")
+            return Sight("busy" if self._is_held(name, prompt) else state, "admitted")
         is_stopped = is_there and state == "idle" and notice is not None and notices.is_running(notice)
         return Sight(state, "stopped" if is_stopped else "running")
+
+    def _has_left(self, name: str, notice: Notice | None) -> bool:
+        """Tell whether the session has ended. While no hook waits in one that was resumed, only the mark tells that."""
+        return prompt_files.has_ended(self._root, name) if self.can.holds else notice is not None and notice.is_left
+
+    def _is_held(self, name: str, prompt: Prompt) -> bool:
+        """Tell whether the agent may hold a prompt that it was given; a program that was started later cannot."""
+        is_lost = prompt_files.session_of(self._root, name).get("resumed")
+        return self.can.holds and not is_lost and 0 <= self._prompts.now() - prompt.tried_s < HELD_S
 
     async def check(self, source: Source, content: Content) -> None:
         """Object to nothing: these agents take no files, so that no prompt with one comes here."""

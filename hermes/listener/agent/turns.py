@@ -25,8 +25,7 @@ class Turns:
     async def taken(self, record_id: str) -> None:
         """A hook has taken this prompt into its session. Raises NotSaved."""
         prompt = self._prompts.of_record(record_id)
-        if prompt is not None and prompt.target is not None:
-            await self._notices.resumed(prompt.target.source)
+        if prompt is not None:
             await self._see(prompt, Sight("busy", "admitted"))
 
     async def take(self, signal: TurnReport) -> None:

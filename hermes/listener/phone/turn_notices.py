@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.chat.failures import is_conflict, is_unauthorized
+from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
 from hermes.core.notices import Pause, Post, TakeButtons, TellRetry, Update
@@ -111,18 +111,23 @@ class TurnNotices:
 
     async def _update(self, notice: Notice, shown: Shown, turn: Turn) -> None:
         screen = screens.turn_ended(notice.id, turn, self._look, heard_s=shown.heard_s)
-        await self._edit(notice, shown, screen)
-        await self._note(notice.id, lambda found: notices.updated(found, shown, turn))
+        if await self._edit(notice, shown, screen):
+            await self._note(notice.id, lambda found: notices.updated(found, shown, turn))
+        else:
+            await self._post(notice, turn)
 
-    async def _edit(self, notice: Notice, shown: Shown | RetryShown, screen: Screen) -> None:
-        """Edit the message of a notice; one that Telegram does not change stays as it is."""
-        if shown.chat_id == self._entries.chat_id:
-            try:
-                await self._outbox.edit(shown.chat_id, shown.message_id, screen)
-            except ChatRefused as error:
-                if is_conflict(error) or is_unauthorized(error):
-                    raise
-                log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
+    async def _edit(self, notice: Notice, shown: Shown | RetryShown, screen: Screen) -> bool:
+        """Edit the message of a notice; return False if the chat does not have it any more, or is another one."""
+        if shown.chat_id != self._entries.chat_id:
+            return False
+        try:
+            await self._outbox.edit(shown.chat_id, shown.message_id, screen)
+        except ChatRefused as error:
+            if is_conflict(error) or is_unauthorized(error):
+                raise
+            log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
+            return not vanished(error)
+        return True
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
         screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)

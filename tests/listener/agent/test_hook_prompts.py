@@ -268,16 +268,21 @@ async def test_a_killed_agent_leaves_its_prompt_without_an_answer(house: House) 
 
 
 async def test_an_agent_may_hold_a_prompt_until_the_next_step_of_its_turn(house: House) -> None:
-    """No hook waits meanwhile, also in a session that was ended and resumed."""
+    """Whether or not a hook waits, but not if the program was started later; also in a session that was resumed."""
     house.way.can = replace(CAN, holds=True)
     await house.keep()
     await house.begins("turn_1")
     await house.turns.take(SessionEnded(AGENT, "ses_1"))
     await house.turns.taken(ID)
+    for more, state in (({}, "busy"), ({"resumed": "yes"}, "idle")):
+        house.sit(**more)
+        assert await house.look() == (state, "admitted")
+        house.leave()
     assert await house.look() == ("busy", "admitted")
-    house.sit()
-    assert await house.look() == ("idle", "admitted"), "a hook that waits says what is so"
-    house.leave()
+    mark = house.root / "wait" / f"{NAME}.ended"
+    mark.touch()
+    assert (await house.way.look(SOURCE, ID)).session == "gone"
+    mark.unlink()
     house.now_s += HELD_S
     assert await house.look() == ("idle", "admitted")
 
