@@ -2,15 +2,14 @@
 
     none       no turn has ended yet                         → waiting, dropped
     waiting    the notice waits for the person at the desk   → posted, dropped
-    posted     the notice is on the phone                    → waiting, dropped: its turn went on for long
-    dropped    the notice will never be posted: the turn was short, or somebody was at the desk
+    posted     the notice is on the phone                    → waiting, dropped: there is another end
+    dropped    the notice is not posted: the turn was short, or somebody was at the desk → waiting, dropped
 
 Rules:
-  * A turn has one notice at most: its id is kept, and an older turn changes nothing.
+  * The end of a turn has one notice at most. An older end changes nothing.
   * An agent may go on after the end of a turn, and end it again. Then the notice tells of the later end. If it is on
     the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
     one, or after another prompt from the phone.
-  * The end of a turn that was typed ahead takes the place of one that waits: nobody has been at the desk since then.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once.
   * Only the newest notice of a session keeps its buttons.
@@ -156,9 +155,8 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
     after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
     if _is_same(known, turn) and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
-    takes_over = notice.phase == "waiting" and bool(notice.begun) and began_s is None
     after = replace(after, phase="waiting", heard_s=now_s)
-    return after if takes_over or _is_wanted(after, turn, rules, now_s) else _dropped(after)
+    return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
 
 
 def _is_same(known: Turn | None, turn: Turn) -> bool:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LIES_S: Final = 60.0
 """No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""
 HELD_S: Final = 7200.0
-"""An agent that holds a prompt for the next step of its turn takes that step within this time, or has ended."""
+"""A prompt that an agent may hold for the next step of its turn counts as lost after this time."""
 STARTING_S: Final = 10.0
 """The hook that is started when a session is resumed waits so long after that at the latest."""
 LOST_S: Final = 30.0
@@ -150,7 +150,7 @@ class HookPrompts:
         return prompt_files.has_ended(self._root, name) if self.can.holds else notice is not None and notice.is_left
 
     def _is_held(self, name: str, prompt: Prompt) -> bool:
-        """Tell whether the agent may hold a prompt that it was given; a program that was started later cannot."""
+        """Tell whether the agent may hold a prompt that it was given; one that has resumed the session since cannot."""
         is_lost = prompt_files.session_of(self._root, name).get("resumed")
         return self.can.holds and not is_lost and 0 <= self._prompts.now() - prompt.tried_s < HELD_S
 

@@ -45,8 +45,9 @@ class Turns:
         agent, session_id = signal.agent, signal.session_id
         known = self._notices.begun(agent, session_id, signal.turn_id)
         named = known.prompt_id if known is not None else ""
-        prompt_id = self._prompt_of(signal) or named
-        await self._notices.take(replace(signal, prompt_id=prompt_id))
+        came = self._prompt_of(signal)
+        prompt_id = came or named
+        await self._notices.take(replace(signal, prompt_id=came))
         prompt = self._prompts.of_record(prompt_id)
         await self._interrupt(agent, session_id, but=prompt_id)
         if prompt is not None:

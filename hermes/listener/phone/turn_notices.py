@@ -123,7 +123,8 @@ class TurnNotices:
         try:
             await self._outbox.edit(shown.chat_id, shown.message_id, screen)
         except ChatRefused as error:
-            if is_conflict(error) or is_unauthorized(error):
+            is_of_chat = error.blocked or error.moved_to is not None
+            if is_of_chat or is_conflict(error) or is_unauthorized(error):
                 raise
             log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
             return not vanished(error)
