@@ -26,6 +26,7 @@ from tests.scenes.test_claude_code import DATABASE, asks, runs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.messages import MessagesModel
     from tests.scenes.stage import Stage
 
@@ -259,44 +260,44 @@ def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: St
     assert (told.message_id == notice.message_id) is there
 
 
+def write_into(stage: Stage, notice: ShownMessage, text: str) -> None:
+    """Write a prompt to a session whose turn waits for an answer, give that, and wait until the prompt is done."""
+    asked = stage.asked("Which database")
+    stage.phone.write(text, reply_to=notice)
+    stage.ended("📨 Sent")
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("✅ Done")
+
+
+def type_ahead(desk: Any, prompt: str) -> None:
+    """Start Claude Code, and type this prompt during the only step of its first turn."""
+    claude = desk({"text": "Both tests pass now.", "delay_s": 5})
+    claude.wait_screen("esc to interrupt")
+    claude.send(prompt)
+    claude.wait_screen("Took it.")
+    claude.send(ENTER)
+
+
 def test_a_prompt_comes_into_a_turn_that_goes_on(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:
     """The turn is seen to end, and to wait for an answer then; the prompt is in its next step."""
     goes_on_once(home)
     desk({"text": "Tests pass."}, asks(DATABASE), {"text": "The linter is content."})
-    notice = stage.ended("Tests pass.")
-    asked = stage.asked("Which database")
-    stage.phone.write("Do not forget the docs", reply_to=notice)
-    stage.ended("📨 Sent")
-    stage.phone.tap(asked, "SQLite")
-    stage.ended("✅ Done")
+    write_into(stage, stage.ended("Tests pass."), "Do not forget the docs")
     stage.ended("The linter is content.")
     assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the docs")
 
 
 def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """No hook tells that its turn begins; the prompt from the phone comes into it."""
-    claude = desk({"text": "Both tests pass now.", "delay_s": 5})
-    claude.wait_screen("esc to interrupt")
-    claude.send(script([asks(DATABASE), {"text": "Took it."}], "ahead"))
-    claude.wait_screen("Took it.")
-    claude.send(ENTER)
-    notice = stage.ended("Both tests pass now.")
-    asked = stage.asked("Which database")
-    stage.phone.write("Do not forget the tests", reply_to=notice)
-    stage.ended("📨 Sent")
-    stage.phone.tap(asked, "SQLite")
-    stage.ended("✅ Done")
+    type_ahead(desk, script([asks(DATABASE), {"text": "Took it."}], "ahead"))
+    write_into(stage, stage.ended("Both tests pass now."), "Do not forget the tests")
     stage.ended("Took it.")
     assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the tests")
 
 
 def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
     """Claude Code's own record tells it, a moment later, so that the phone hears of the end."""
-    claude = desk({"text": "Both tests pass now.", "delay_s": 5})
-    claude.wait_screen("esc to interrupt")
-    claude.send(script([{"text": "Took it.", "delay_s": 3}], "ahead-alone"))
-    claude.wait_screen("Took it.")
-    claude.send(ENTER)
+    type_ahead(desk, script([{"text": "Took it.", "delay_s": 3}], "ahead-alone"))
     stage.ended("Both tests pass now.")
     stage.ended("Took it.")
 
