@@ -111,7 +111,7 @@ def messages_app(model: MessagesModel) -> Starlette:
     async def messages(request: Request) -> Response:
         body = await request.json()
         step, name = model.answer(body), str(body.get("model") or MODEL_ID)
-        await asyncio.sleep(step.delay_s)
+        await asyncio.sleep(step.delay_s)  # the script lets the model think so long
         if step.status is not None:
             error = {"type": "error", "error": {"type": "api_error", "message": "the script says so"}}
             return JSONResponse(error, step.status)

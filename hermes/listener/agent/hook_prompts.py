@@ -40,7 +40,7 @@ LIES_S: Final = 60.0
 HELD_S: Final = 7200.0
 """A prompt that an agent may hold for the next step of its turn counts as lost after this time."""
 STARTING_S: Final = 10.0
-"""The hook that is started when a session is resumed waits so long after that at the latest."""
+"""The hook that is started with a resumed session needs no longer until it waits; a turn may begin meanwhile."""
 LOST_S: Final = 30.0
 """If nobody waits in a session for so long after a prompt was sent there, its program is gone."""
 TAKES_S: Final = 5.0
@@ -146,7 +146,7 @@ class HookPrompts:
         return Sight(state, "stopped" if is_stopped else "running")
 
     def _has_left(self, name: str, notice: Notice | None) -> bool:
-        """Tell whether the session has ended. While no hook waits in one that was resumed, only the mark tells that."""
+        """Tell whether the session has ended and was not resumed. A mark tells that if hooks leave with prompts."""
         return prompt_files.has_ended(self._root, name) if self.can.holds else notice is not None and notice.is_left
 
     def _is_held(self, name: str, prompt: Prompt) -> bool:
