@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, cast
 
 from hermes.agents.prompting import nothing_excluded
+from hermes.core.prompts import SETTLE_S
 from hermes.errors import AgentAway, NotThere
 from hermes.model.ask import Source
 from hermes.model.card import Listed
 from hermes.model.notice import Turn
 from hermes.model.prompt import PromptAbilities, Sight, Target
 from hermes.model.signals import TurnEnded
-from tests.listening import until
+from tests.listening import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from typing import Any
@@ -216,6 +217,14 @@ class Desked:
             return (await until(reached, f"{count} prompts that are {phase}"))[-1]
         except AssertionError:
             raise AssertionError([(one.phase, one.parts, one.reason) for one in self.prompts()]) from None
+
+    async def refused(self, count: int = 1) -> None:
+        """Wait until so many prompts have failed; the time passes at once for which the agent may still take one."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (phases := [one.phase for one in self.prompts()]).count("failed") < count:
+                if "sending" in phases:
+                    self.home.clock.advance(SETTLE_S)
+                await self.looks()
 
     async def came(self, *texts: str) -> None:
         """Wait until exactly these texts have come to the desk."""

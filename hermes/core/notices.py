@@ -11,7 +11,8 @@ Rules:
     the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
     one, or after another prompt from the phone.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
-  * The end of a turn that a prompt from the phone began or came into is always told, and at once.
+  * The end of a turn that a prompt from the phone began or came into is always told, and at once; also if the next
+    turn ends before that could be posted.
   * Only the newest notice of a session keeps its buttons.
   * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
@@ -34,6 +35,8 @@ LONGEST_WORDS: Final = 30_000
 LONGEST_REASON: Final = 2_000
 MOST_EARLIER: Final = 20
 """So many earlier messages of a session are known."""
+MOST_UNTOLD: Final = 10
+"""So many answers of a session wait for Telegram."""
 _BEGUN: Final = 4
 KEEPS_TRYING: Final = 4
 """A turn keeps trying if so many requests to its model have failed in a row."""
@@ -153,8 +156,11 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         return notice
     begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
     after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
-    if _is_same(known, turn) and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
+    is_later_end = _is_same(known, turn)
+    if is_later_end and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
+    if known is not None and not is_later_end and notice.phase == "waiting" and notice.is_ours:
+        after = replace(after, untold=(*notice.untold, known)[-MOST_UNTOLD:])
     after = replace(after, phase="waiting", heard_s=now_s)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
 
@@ -212,6 +218,8 @@ def due(notice: Notice, post_after_s: float, now_s: float) -> NoticeOrder | None
     trying = _of_retry(notice, post_after_s, now_s)
     if isinstance(trying, TellRetry):
         return trying
+    if notice.untold:
+        return Post(notice.untold[0])
     if notice.phase == "waiting" and notice.turn is not None:
         waited_s = now_s - notice.heard_s
         # A negative time: the wall clock was set back, and the notice does not wait because of that.
@@ -238,7 +246,9 @@ def posted(notice: Notice, shown: Shown) -> Notice:
     """Return the notice after its message came to the phone; the message before it loses its buttons next."""
     is_current = notice.phase == "waiting" and _is_same(notice.turn, shown.turn)
     outdated = notice.outdated if notice.shown is None else (*notice.outdated, notice.shown)
-    return replace(notice, phase="posted" if is_current else notice.phase, shown=shown, outdated=outdated)
+    untold = tuple(one for one in notice.untold if one != shown.turn)
+    phase = "posted" if is_current else notice.phase
+    return replace(notice, phase=phase, shown=shown, outdated=outdated, untold=untold)
 
 
 def updated(notice: Notice, shown: Shown, turn: Turn) -> Notice:

@@ -50,7 +50,7 @@ class Notices(Records[Notice]):
 
     async def forget_before(self, at_s: float) -> None:
         """Forget the notices whose turns were all heard of before this time (epoch). Raises NotSaved."""
-        await self.forget(lambda one: one.phase != "waiting" and _heard_s(one) < at_s)
+        await self.forget(lambda one: one.phase != "waiting" and not one.untold and _heard_s(one) < at_s)
 
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.

@@ -118,6 +118,7 @@ class Notice:
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
     - `is_ours`: a prompt from the phone began that turn or came into it, so that its end is always told.
+    - `untold`: earlier turns whose ends answer prompts from the phone, and could not be posted yet.
     - `is_muted`: the person wants no notices of the session, but for those.
     - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.
@@ -135,6 +136,7 @@ class Notice:
     turn: Turn | None = None
     heard_s: float = 0.0
     is_ours: bool = False
+    untold: tuple[Turn, ...] = ()
     is_muted: bool = False
     retry: Retry | None = None
     retry_shown: RetryShown | None = None

@@ -14,6 +14,7 @@ from hermes.core.notices import (
     LATEST_S,
     LONGEST_REASON,
     LONGEST_WORDS,
+    MOST_UNTOLD,
     NoticeRules,
     Pause,
     Post,
@@ -253,6 +254,7 @@ TURNS = (
     turn("t3", began_s=800.0, ended_s=810.0),
 )
 SAID_LATER = TURNS[1]
+ANSWERS = TURNS[2:]
 
 
 def moves(notice: Notice) -> Iterator[Notice]:
@@ -262,6 +264,7 @@ def moves(notice: Notice) -> Iterator[Notice]:
     yield notices.left(notice)
     yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
     yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
+    yield from (notices.ended(notice, one, RULES, 10_000.0, is_ours=True) for one in ANSWERS)
     order = notices.due(notice, POST_AFTER_S, 20_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))
@@ -271,22 +274,26 @@ def moves(notice: Notice) -> Iterator[Notice]:
         yield notices.without_buttons(notice, order.shown)
 
 
-def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
-    """The walk follows the turns that were posted beside each state, in every order of events."""
-    start: tuple[Notice, tuple[str, ...]] = (NEW, ())
+def test_a_turn_is_posted_once_at_most_and_an_answer_once_whatever_happens() -> None:
+    """The walk follows the turns that were posted, and the answers, beside each state, in every order of events."""
+    start: tuple[Notice, tuple[str, ...], frozenset[str]] = (NEW, (), frozenset())
     known, queue = {start}, deque([start])
     while queue:
-        here, posted = queue.popleft()
+        here, posted, answers = queue.popleft()
         order = notices.due(here, POST_AFTER_S, 20_000.0)
         for there in moves(here):
             came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
+            asked = answers | {there.turn.id} if there.is_ours and there.turn and there.turn != here.turn else answers
             assert len(set(came)) == len(came)
             assert len(there.outdated) <= len(TURNS)
-            if (there, came) not in known:
-                known.add((there, came))
-                queue.append((there, came))
-    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
-    assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _ in known)
+            waiting = [*there.untold, *([there.turn] if there.phase == "waiting" and there.turn else [])]
+            assert asked <= {*came, *(one.id for one in waiting)}
+            if (there, came, asked) not in known:
+                known.add((there, came, asked))
+                queue.append((there, came, asked))
+    wanted = [("t1",), ("t2",), ("t1", "t2")]
+    assert {came for _, came, _ in known} == {(), ("t3",), *wanted, *((*one, "t3") for one in wanted)}
+    assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _, _ in known)
 
 
 # --- a turn that keeps trying ---------------------------------------------------------------------------------------
@@ -338,6 +345,40 @@ def test_nobody_is_told_of_tries_that_are_not_wanted() -> None:
 
 
 # --- turns that the phone began -------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_cannot_be_posted_yet_is_told_before_the_turns_after_it() -> None:
+    """Telegram is away, or slow: the next turn takes nothing from the phone."""
+    first, second = turn(), turn("t2", began_s=400.0, ended_s=410.0)
+    answered = notices.ended(NEW, first, RULES, 301.0, is_ours=True)
+    later = notices.ended(notices.began(answered, "t2", 400.0), second, RULES, 411.0)
+    assert notices.due(later, POST_AFTER_S, 411.0) == Post(first)
+    assert not notices.is_running(later)
+    told = notices.posted(later, shown(first))
+    assert notices.due(told, POST_AFTER_S, 411.0) is None, "nobody wanted to hear of the short turn"
+    both = notices.ended(answered, second, RULES, 411.0, is_ours=True)
+    assert notices.due(both, POST_AFTER_S, 411.0) == Post(first)
+    rest = notices.posted(both, shown(first))
+    assert notices.due(rest, POST_AFTER_S, 411.0) == Post(second)
+    rest = notices.posted(rest, shown(second, 9))
+    assert notices.due(rest, POST_AFTER_S, 411.0) == TakeButtons(shown(first))
+
+
+def test_a_later_end_takes_the_place_of_the_same_answer() -> None:
+    """One message is enough for what a prompt came to."""
+    answered = notices.ended(NEW, turn(), RULES, 301.0, is_ours=True)
+    later = notices.ended(answered, turn(ended_s=310.0), RULES, 310.0, is_ours=True)
+    assert notices.due(later, POST_AFTER_S, 310.0) == Post(turn(ended_s=310.0))
+    assert later.untold == ()
+
+
+def test_only_the_last_answers_wait_for_telegram() -> None:
+    """However many prompts were queued."""
+    notice = NEW
+    for number in range(MOST_UNTOLD + 3):
+        ended = turn(f"t{number}", ended_s=300.0 + number)
+        notice = notices.ended(notice, ended, RULES, 301.0 + number, is_ours=True)
+    assert [one.id for one in notice.untold] == [f"t{number}" for number in range(2, MOST_UNTOLD + 2)]
 
 
 @pytest.mark.parametrize("rules", [RULES, replace(RULES, enabled=False)], ids=["notices on", "notices off"])

@@ -11,8 +11,8 @@ import pytest
 from hermes.hook import spool
 from hermes.listener.notices import MOST
 from hermes.model.ask import Source
-from hermes.model.notice import Notice, Retry
-from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan
+from hermes.model.notice import Notice, Retry, Turn
+from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan, TurnEnded
 from tests.agents.speaking import CLAUDE_CODE, SINGLE
 from tests.harness.folders import remove
 from tests.listener.gates import unsaved
@@ -221,6 +221,26 @@ async def test_a_notice_that_cannot_be_noted_is_posted_once(claude: Claude, home
     claude.looks()
     await home.person.sees("shop is done · 10 min", buttons=True)
     await until(lambda: not home.person.message(first.message_id).rows, "the first without buttons")
+    assert len(finished(home)) == 2
+
+
+async def test_while_telegram_is_away_no_answer_is_lost(claude: Claude, home: House) -> None:
+    """To a prompt from the phone: the turns after it, of the phone and of the desk, take nothing from it."""
+    kept = home.listener._parts.kept.notices
+    source = Source("claude-code", "laptop", claude.session, "/home/dev/shop")
+    home.api.control.fault(method="sendMessage", status=502, times=999)
+    for number, is_ours in ((1, True), (2, True), (3, False)):
+        at_s = home.clock.now()
+        turn = Turn(source, "Claude Code", f"p{number}", at_s - 5, at_s, f"Answer {number}")
+        await kept.take(TurnEnded(turn), is_ours=is_ours)
+        home.clock.advance(5.0)
+    await until(lambda: home.api.control.calls("sendMessage"), "a try")
+    assert not finished(home)
+    home.api.control.clear_faults()
+    for number in (1, 2):
+        claude.looks()
+        await home.person.sees(f"Answer {number}")
+    await claude.phase("dropped")
     assert len(finished(home)) == 2
 
 

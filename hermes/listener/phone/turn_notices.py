@@ -173,9 +173,9 @@ class TurnNotices:
 def _turn_of(notice: Notice, message_id: int) -> Turn | None:
     """Return the turn of this message with buttons; None if a newer one has taken its place.
 
-    A person can tap before the message is noted: one that is newer than the noted one tells of the latest turn.
+    A person can tap before the message is noted: one newer than the noted one tells of the turn to be told next.
     """
     shown = notice.shown
     if shown is None or message_id > shown.message_id:
-        return notice.turn
+        return notice.untold[0] if notice.untold else notice.turn
     return shown.turn if message_id == shown.message_id else None

@@ -591,9 +591,7 @@ async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source) -> No
     desk.desk.refuses = AgentRefused("no", said="this model does not exist")
     desk.desk.sessions[shop.session_id].is_busy = False
     await desk.looks()
-    await desk.phase("sending")
-    desk.home.clock.advance(10.0)
-    await desk.looks()
+    await desk.refused()
     failed = await desk.home.person.sees("❌ this model does not exist", buttons=True)
     assert not failed.silent
     await desk.home.person.gone(line)
@@ -607,9 +605,10 @@ async def test_send_again_says_nothing_that_is_not_true(desk: Desked, shop: Sour
     """Of a prompt whose second try has failed, too; that one has a button of its own."""
     desk.desk.refuses = AgentRefused("no such model")
     await replied(desk, shop)
+    await desk.refused()
     first = await desk.home.person.sees("the agent refused it", buttons=True)
     await desk.home.person.taps(first, "Send again")
-    await desk.phase("failed", 2)
+    await desk.refused(2)
     assert await desk.home.person.taps(first, "Send again") == "This page has changed"
     assert len(desk.prompts()) == 2
 
@@ -1031,7 +1030,8 @@ async def test_a_prompt_that_is_sent_again_is_of_the_person_who_wants_that(team:
     shown = await team.notice(team.desk.session("Fix login flow"), chat=GROUP)
     team.desk.refuses = AgentRefused("no such model")
     team.home.person.write("Rename it", to=shown, chat_id=GROUP, user_id=BOB.id)
+    await team.refused()
     failed = await team.home.person.sees("the agent refused it", buttons=True, chat=GROUP)
     await team.home.person.taps(failed, "Send again", user_id=ANN.id)
-    await team.phase("failed", 2)
+    await team.refused(2)
     assert {one.user.id for one in team.prompts()} == {BOB.id, ANN.id}
