@@ -114,6 +114,7 @@ def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: 
     no_hook_waits(stage)
 
 
+@pytest.mark.nightly
 def test_its_own_mark_says_whether_a_question_waits_at_the_desk(
     stage: Stage, home: Home, desk: Any, received: Any
 ) -> None:
@@ -160,6 +161,7 @@ def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_stopped_agent_gets_the_answer_when_it_goes_on(stage: Stage, desk: Any, received: Any) -> None:
     """As after Ctrl-Z: until then the answer is on its way, and nobody says that it came too late."""
     claude = desk(asks(DATABASE))
@@ -216,6 +218,7 @@ def test_a_refusal_and_a_skip_let_it_go_on(
     stage.over()
 
 
+@pytest.mark.nightly
 def test_chatting_about_it_closes_the_question(stage: Stage, desk: Any, received: Any) -> None:
     """Nothing tells of that but the end of the turn."""
     claude = desk(asks(DATABASE))
@@ -245,6 +248,7 @@ def test_an_agent_that_gives_up_closes_its_question(how: str, stage: Stage, desk
     no_hook_waits(stage)
 
 
+@pytest.mark.nightly
 def test_what_nobody_answers_in_time_is_left_to_the_dialog(stage: Stage, desk: Any, received: Any) -> None:
     """A no would let it go on as if somebody had chosen: the hook leaves without a word."""
     stage.listener.close() if stage.listener else None
@@ -278,6 +282,7 @@ def test_without_a_terminal_the_phone_alone_is_asked(
     stage.over()
 
 
+@pytest.mark.nightly
 def test_without_a_terminal_a_no_ends_the_turn(
     stage: Stage, home: Home, messages: MessagesModel, request: pytest.FixtureRequest
 ) -> None:
@@ -330,6 +335,7 @@ def test_a_permission_is_refused_with_a_reason(stage: Stage, permitted: Home, de
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_permission_given_at_the_desk_closes_on_the_phone(
     stage: Stage, permitted: Home, desk: Any, received: Any
 ) -> None:
@@ -353,6 +359,7 @@ def test_permissions_are_left_to_the_desk_unless_they_were_asked_for(stage: Stag
     assert [message.message_id for message in stage.phone.shown()] == [asked.message_id]
 
 
+@pytest.mark.nightly
 def test_a_command_that_is_wanted_twice_in_one_step_is_allowed_twice(
     stage: Stage, permitted: Home, desk: Any, received: Any
 ) -> None:
@@ -408,6 +415,7 @@ def test_a_turn_that_fails_is_told_with_its_reason(stage: Stage, noticed: Home, 
     assert "the script says so" in failed.text
 
 
+@pytest.mark.nightly
 def test_a_short_turn_is_no_news(stage: Stage, home: Home, desk: Any, received: Any) -> None:
     """Two minutes are the least by default; what it asks is asked all the same."""
     claude = desk(asks(DATABASE))

@@ -169,6 +169,7 @@ def test_a_killed_listener_sends_no_prompt_twice(stage: Stage, desk: Any, messag
     assert messages.turns("stopped") == 1
 
 
+@pytest.mark.nightly
 def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """The phone says that the first one has ended; the new one is listed before its first turn, and can be woken."""
     claude = desk({"text": "Both tests pass now."})
@@ -193,6 +194,7 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     assert messages.turns("fresh") == 1
 
 
+@pytest.mark.nightly
 def test_an_interrupted_turn_leaves_the_session_idle(
     stage: Stage, home: Home, desk: Any, messages: MessagesModel
 ) -> None:
@@ -238,6 +240,7 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("there", [True, False], ids=["there", "deleted"])
 def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: Stage, home: Home, desk: Any) -> None:
     """So that a Stop hook that sends the agent on does not let the phone ring each time; a deleted one comes again."""
@@ -287,6 +290,7 @@ def test_a_prompt_comes_into_a_turn_that_goes_on(stage: Stage, home: Home, desk:
     assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the docs")
 
 
+@pytest.mark.nightly
 def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """No hook tells that its turn begins; the prompt from the phone comes into it."""
     type_ahead(desk, script([asks(DATABASE), {"text": "Took it."}], "ahead"))
@@ -295,6 +299,7 @@ def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any
     assert messages.has_read(f"{WAKE_MESSAGE} Do not forget the tests")
 
 
+@pytest.mark.nightly
 def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
     """Claude Code's own record tells it, a moment later, so that the phone hears of the end."""
     type_ahead(desk, script([{"text": "Took it.", "delay_s": 3}], "ahead-alone"))
@@ -320,6 +325,7 @@ def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, mes
     assert messages.turns("after-kill") == 1
 
 
+@pytest.mark.nightly
 def test_a_session_that_was_left_takes_prompts_once_it_is_resumed(stage: Stage, home: Home, desk: Any) -> None:
     """The first one is not taken for one to a session that has ended."""
     claude = desk({"text": "Both tests pass now."})
@@ -335,6 +341,7 @@ def test_a_session_that_was_left_takes_prompts_once_it_is_resumed(stage: Stage, 
         stage.ended("Renamed it.")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("how", ["killed", "exit"])
 def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None:
     """`kill -9`, and `/exit`; what the phone sends then has no session."""
@@ -354,6 +361,7 @@ def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None
     stage.asked("can't be reached" if how == "killed" else "the session was ended on the computer")
 
 
+@pytest.mark.nightly
 def test_without_a_terminal_no_hook_waits(stage: Stage, home: Home, request: pytest.FixtureRequest) -> None:
     """`-p` would wait for it, and not end."""
     with home.run([{"text": "Done."}], key=key_of(request)) as claude:
@@ -361,6 +369,7 @@ def test_without_a_terminal_no_hook_waits(stage: Stage, home: Home, request: pyt
     assert not waiting(stage)
 
 
+@pytest.mark.nightly
 def test_with_prompts_off_no_hook_waits(stage: Stage, home: Home, desk: Any) -> None:
     """Neither before a turn nor after it."""
     stage.stop()

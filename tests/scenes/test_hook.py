@@ -81,7 +81,7 @@ def answered(opencode: OpenCode, session: str, call_id: str) -> list[list[str]]:
 
 
 @pytest.mark.story
-@pytest.mark.parametrize("when", ["listening", "started by the hook"])
+@pytest.mark.parametrize("when", ["listening", pytest.param("started by the hook", marks=pytest.mark.nightly)])
 def test_a_call_is_found_among_equal_questions_of_its_session(
     when: str, stage: Stage, desk: OpenCode, model: ScriptedModel
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_turn_that_cannot_reach_its_model_is_told_while_it_tries(
     assert told(noticed) == []
 
 
+@pytest.mark.nightly
 @NEWEST
 @pytest.mark.parametrize("how", ["killed", "aborted while nobody listens"])
 def test_a_turn_that_ends_while_it_tries_is_no_longer_said_to_try(

@@ -153,6 +153,7 @@ def test_an_ask_that_is_far_too_long_is_cut_to_fit(connected: Stage, opencode: O
     connected.over()
 
 
+@pytest.mark.nightly
 def test_a_server_with_a_password(stage: Stage, private_opencode: Callable[..., OpenCode]) -> None:
     """Scene 19: refused with a wrong password, answered with the right one; the log has neither."""
     password = "pässwörd: 100% 🔑"

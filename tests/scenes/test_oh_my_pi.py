@@ -191,6 +191,7 @@ def test_stopped_from_the_phone(stage: Stage, desk: Any, model: ScriptedModel, r
     assert model.turns(request.node.name) == 1
 
 
+@pytest.mark.nightly
 def test_dismissed_at_the_desk(stage: Stage, desk: Any) -> None:
     """Esc ends the turn, and the question on the phone."""
     terminal = desk(asks(DATABASE))
@@ -212,6 +213,7 @@ def test_a_killed_agent_leaves_no_question(stage: Stage, desk: Any) -> None:
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, stage: Stage, desk: Any) -> None:
     """It is a session of the same process, and is parked minutes after its work: the phone can answer after that."""
     settings = SETTINGS | {"task": {"agentIdleTtlMs": 1000}, "async": {"enabled": False}}
@@ -226,6 +228,7 @@ def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, s
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_question_that_ran_out_of_time_stays_at_the_desk(stage: Stage, desk: Any, received: Any) -> None:
     """`keep`: the keyboard goes, the hook leaves, and the dialog is as usable as before."""
     stage.stop()
@@ -282,6 +285,7 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_no_without_a_terminal_ends_the_run(
     home: Home, stage: Stage, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
@@ -297,6 +301,7 @@ def test_a_no_without_a_terminal_ends_the_run(
     assert model.turns(request.node.name) == 1
 
 
+@pytest.mark.nightly
 def test_without_that_option_nothing_is_registered(
     home: Home, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
@@ -306,6 +311,7 @@ def test_without_that_option_nothing_is_registered(
     assert "ask" not in model.offered(request.node.name)
 
 
+@pytest.mark.nightly
 def test_over_rpc_it_asks_on_the_phone_alone(home: Home, stage: Stage, received: Any, rpc: Any) -> None:
     """`--mode rpc` has no dialog either; a turn that its client aborts takes the question with it."""
     stage.install(install.install, home.environ(), headless=True)
@@ -373,6 +379,7 @@ def set_up(home: Home, **settings: Json) -> None:
     (home.agent / "config.yml").write_text(json.dumps(SETTINGS | settings))
 
 
+@pytest.mark.nightly
 def test_a_request_that_is_made_again_is_told_when_it_is_given_up(stage: Stage, noticed: Home, desk: Any) -> None:
     """Once."""
     set_up(noticed, retry={"maxRetries": 1, "baseDelayMs": 50})
@@ -383,6 +390,7 @@ def test_a_request_that_is_made_again_is_told_when_it_is_given_up(stage: Stage, 
     assert len(notices(stage)) == 2
 
 
+@pytest.mark.nightly
 def test_a_retry_that_a_person_cancels_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
     """oh-my-pi reports a failure then; the turn after it is told."""
     set_up(noticed, retry={"maxRetries": 5, "baseDelayMs": 60_000})
@@ -395,6 +403,7 @@ def test_a_retry_that_a_person_cancels_is_no_news(stage: Stage, noticed: Home, d
     assert len(notices(stage)) == 1
 
 
+@pytest.mark.nightly
 def test_a_turn_with_a_job_in_the_background_is_told_after_that(stage: Stage, noticed: Home, desk: Any) -> None:
     """Its agent goes on by itself when the job is done."""
     terminal = desk(helps(3), {"text": "I wait."})
@@ -403,6 +412,7 @@ def test_a_turn_with_a_job_in_the_background_is_told_after_that(stage: Stage, no
     assert len(notices(stage)) == 1
 
 
+@pytest.mark.nightly
 def test_a_turn_that_a_person_interrupts_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
     """With Esc in the dialog, or while the model works; the turn after that is told."""
     terminal = desk(asks(DATABASE))
@@ -421,6 +431,7 @@ def test_a_turn_that_a_person_interrupts_is_no_news(stage: Stage, noticed: Home,
     assert len(notices(stage)) == 1
 
 
+@pytest.mark.nightly
 def test_the_end_of_a_subagent_is_no_news(stage: Stage, noticed: Home, desk: Any) -> None:
     """It is a session of the same process; only the turn that needed it is told."""
     set_up(noticed, **{"async": {"enabled": False}})
@@ -429,6 +440,7 @@ def test_the_end_of_a_subagent_is_no_news(stage: Stage, noticed: Home, desk: Any
     assert len(notices(stage)) == 1
 
 
+@pytest.mark.nightly
 def test_a_turn_without_a_terminal_is_told(
     stage: Stage, noticed: Home, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:

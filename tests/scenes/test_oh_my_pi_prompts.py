@@ -103,6 +103,7 @@ def test_a_prompt_waits_for_the_turn_that_runs_and_stop_ends_it(stage: Stage, de
     assert model.turns("queued") == 1
 
 
+@pytest.mark.nightly
 def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, model: ScriptedModel) -> None:
     """Its session is resumed: it waits for the phone, and takes the prompt."""
     terminal = desk({"text": "Both tests pass now."})
@@ -131,6 +132,7 @@ def test_a_new_session_gets_nothing_of_the_one_before(stage: Stage, desk: Any, m
     assert not model.turns("late")
 
 
+@pytest.mark.nightly
 def test_a_killed_agent_leaves_no_hook(stage: Stage, desk: Any) -> None:
     """`kill -9`."""
     terminal = desk({"text": "Both tests pass now."})
@@ -140,6 +142,7 @@ def test_a_killed_agent_leaves_no_hook(stage: Stage, desk: Any) -> None:
     until(lambda: not waiting(stage), 30, "no hook")
 
 
+@pytest.mark.nightly
 def test_an_interrupted_turn_leaves_the_session_idle(stage: Stage, desk: Any) -> None:
     """Esc at the desk in a turn that the phone began: the phone says so, and the next prompt has its turn."""
     terminal = desk({"text": "Both tests pass now."})
@@ -163,6 +166,7 @@ def test_an_answer_after_which_the_session_is_summed_up_is_told(stage: Stage, de
     until(lambda: sum("✅ Done" in one.text for one in stage.phone.shown()) == 2, 30, "the ends of both prompts")
 
 
+@pytest.mark.nightly
 def test_an_answer_is_told_though_a_person_types_while_the_session_is_summed_up(stage: Stage, desk: Any) -> None:
     """What they type begins the next turn at once."""
     terminal = desk({"text": "Both tests pass now."})
@@ -174,6 +178,7 @@ def test_an_answer_is_told_though_a_person_types_while_the_session_is_summed_up(
     stage.ended("Renamed it.")
 
 
+@pytest.mark.nightly
 def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any, model: ScriptedModel) -> None:
     """Also while the session is being summed up: oh-my-pi takes it then when that is done."""
     terminal = desk({"text": "Both tests pass now."})
@@ -186,6 +191,7 @@ def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any
     stage.ended("Renamed it.")
 
 
+@pytest.mark.nightly
 def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage: Stage, desk: Any) -> None:
     """The answer that stands there is told first."""
     terminal = wait_for_a_job(stage, desk, "job-typed")
@@ -194,6 +200,7 @@ def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage
     stage.ended("✅ Done")
 
 
+@pytest.mark.nightly
 def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage, desk: Any) -> None:
     """oh-my-pi has nothing to stop then."""
     wait_for_a_job(stage, desk, "job-stopped")
@@ -204,6 +211,7 @@ def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage
     stage.turned(working, "✅ Done")
 
 
+@pytest.mark.nightly
 def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pytest.FixtureRequest) -> None:
     """`-p` ends as before."""
     with home.run([{"text": "Done.", "delay_s": 2}], key=request.node.name) as running:
@@ -212,6 +220,7 @@ def test_without_a_terminal_no_hook_waits(home: Home, stage: Stage, request: pyt
     assert not waiting(stage)
 
 
+@pytest.mark.nightly
 def test_with_prompts_off_no_hook_waits(home: Home, stage: Stage, desk: Any) -> None:
     """Neither before a turn nor after it."""
     stage.stop()

@@ -149,6 +149,7 @@ def test_killed_before_the_end_was_shown(connected: Stage, opencode: OpenCode, p
     connected.wait_closed()
 
 
+@pytest.mark.nightly
 def test_a_frozen_opencode_gets_the_answer_when_it_is_back(
     stage: Stage, private_opencode: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:

@@ -123,6 +123,7 @@ def test_once(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_always(start: Callable[..., Guarded]) -> None:
     """A second tap, which names what it covers; the second command of its kind is not asked for."""
     guard = start()
@@ -135,6 +136,7 @@ def test_always(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_reject(start: Callable[..., Guarded]) -> None:
     """The turn ends, and the button said so."""
     guard = start()
@@ -183,6 +185,7 @@ def test_reject_with_a_word(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_an_edit_is_shown_as_a_diff(start: Callable[..., Guarded]) -> None:
     """With the file's name and the count of lines, folded."""
     guard = start()
@@ -200,6 +203,7 @@ def test_an_edit_is_shown_as_a_diff(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 def test_the_desk_is_first(start: Callable[..., Guarded]) -> None:
     """The buttons go, and the message says where it was allowed."""
     guard = start()
@@ -356,6 +360,7 @@ def test_a_zombie_is_closed(start: Callable[..., Guarded]) -> None:
     guard.stage.over()
 
 
+@BY_SERVER
 @NEWEST
 def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarded]) -> None:
     """Permissions are off; a question of the same agent comes all the same."""

@@ -160,15 +160,15 @@ def test_a_plain_terminal_and_the_phone_are_one(
     assert model.turns(key) == 3
 
 
-@pytest.mark.story
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("step", "told", "words"),
     [
-        ({"text": "Both tests pass now."}, "✅ A scripted session is done", "Both tests pass now."),
-        ({"status": 400}, " stopped: the script says so (400)", ""),
+        pytest.param(
+            {"text": "Both tests pass now."}, "✅ A scripted session is done", "Both tests pass now.", id="finished"
+        ),
+        pytest.param({"status": 400}, " stopped: the script says so (400)", "", id="failed", marks=pytest.mark.nightly),
     ],
-    ids=["finished", "failed"],
 )
 def test_the_end_of_a_turn_in_a_plain_terminal_is_told(
     step: Json, told: str, words: str, stage: Stage, desk: Home, tui: Callable[..., Tui], key: str
@@ -184,6 +184,7 @@ def test_the_end_of_a_turn_in_a_plain_terminal_is_told(
     assert len(stage.phone.shown()) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_the_changes_of_a_turn_in_a_plain_terminal_are_shown(
     stage: Stage, desk: Home, tui: Callable[..., Tui], key: str
@@ -201,6 +202,7 @@ def test_the_changes_of_a_turn_in_a_plain_terminal_are_shown(
     assert "@@ -0,0 +1,2 @@\n+1\n+2" in stage.ended("Changes of ").text
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_kills_around_a_plain_terminal(
     listening: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, key: str
@@ -233,6 +235,7 @@ def test_kills_around_a_plain_terminal(
 # --- a server whose port nobody uses ----------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "password",
     # `make test` has an open server in all scenes around this one.
@@ -330,6 +333,7 @@ def test_a_session_that_gave_up_is_closed_without_a_port(
     until(lambda: not waiters(portless, request), 30, "the end of the waiter")
 
 
+@pytest.mark.nightly
 def test_a_dispose_closes_the_question_and_the_next_one_is_answered(
     listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
 ) -> None:
@@ -405,6 +409,7 @@ def test_a_frozen_waiter_is_said_to_be_away_and_its_successor_delivers(
     portless.over()
 
 
+@pytest.mark.nightly
 def test_a_frozen_opencode_without_a_port_gets_the_answer_when_it_is_back(
     listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:

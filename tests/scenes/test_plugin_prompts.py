@@ -137,6 +137,7 @@ def test_the_permissions_of_a_plain_terminal_keep_files(prompting: Stage, desk: 
     prompting.ended("its OpenCode was closed, so I do not know whether the permissions")
 
 
+@pytest.mark.nightly
 def test_a_session_of_a_terminal_that_was_closed_is_known_as_such(
     prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_session_of_a_terminal_that_was_closed_is_known_as_such(
     prompting.phone.message_with("No agent runs a session", BOOT_S)
 
 
+@pytest.mark.nightly
 def test_two_terminals_get_each_its_own(
     prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
 ) -> None:
@@ -217,6 +219,7 @@ def test_a_listener_that_is_killed_while_it_sends_doubles_nothing(
     assert not list(Path(plugin_of(prompting).folder, "in").iterdir())
 
 
+@pytest.mark.nightly
 def test_prompts_are_not_taken_while_they_are_off(
     stage: Stage, desk: Home, tui: Callable[..., Tui], words: Callable[..., str], model: ScriptedModel
 ) -> None:
@@ -236,6 +239,7 @@ def test_prompts_are_not_taken_while_they_are_off(
     assert_once(model, text)
 
 
+@pytest.mark.nightly
 def test_a_server_that_also_has_the_plugin_is_listed_once(
     stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel, words: Callable[..., str]
 ) -> None:
@@ -255,6 +259,7 @@ def test_a_server_that_also_has_the_plugin_is_listed_once(
     assert_once(model, text)
 
 
+@pytest.mark.nightly
 def test_a_picture_goes_to_a_plain_terminal(
     prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
 ) -> None:
@@ -274,6 +279,7 @@ def test_a_picture_goes_to_a_plain_terminal(
     terminal.wait_screen(lambda screen: "Third done." in screen)
 
 
+@pytest.mark.nightly
 @NEWEST
 def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     stage: Stage,

@@ -278,6 +278,7 @@ def _phases(stage: Stage) -> list[str]:
     ]
 
 
+@pytest.mark.nightly
 @NEWEST
 def test_a_server_that_restarts_gets_what_was_queued(stage: Stage, private_opencode: Callable[..., OpenCode]) -> None:
     """The turn before it has died with the server; the prompt goes out once."""
@@ -334,6 +335,7 @@ def test_a_file_that_the_permissions_exclude_stays(prompted: Stage, opencode: Op
     opencode.discard(project)
 
 
+@pytest.mark.nightly
 @NEWEST
 def test_a_prompt_goes_to_the_server_that_works_on_its_session(
     stage: Stage, private_opencode: Callable[..., OpenCode]

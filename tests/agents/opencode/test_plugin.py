@@ -363,6 +363,7 @@ def test_a_killed_opencode_leaves_no_waiter_and_says_so(desk: Home, phone: Phone
     phone.wait_no_waiter(request["id"])
 
 
+@pytest.mark.nightly
 def test_a_dispose_keeps_the_other_directorys_waiter_and_tells_what_vanished(
     desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
 ) -> None:
@@ -694,6 +695,7 @@ def _latest(phone: Phone, count: int) -> str:
     return until(found, PATIENCE_S, f"{count} questions")
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_terminal_without_hermes_says_so_once(home: Home, phone: Phone, tui: Callable[..., Tui]) -> None:
     """The Python of the plugin is gone: a toast, and the dialog stays usable."""
