@@ -11,8 +11,8 @@ Rules:
     the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
     one, or after another prompt from the phone.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
-  * The end of a turn that a prompt from the phone began or came into is always told, and at once; also if the next
-    turn ends before that could be posted.
+  * The end of a turn that a prompt from the phone began or came into is always told, and at once. If the next turn ends
+    before Telegram took it, it stays `untold` and comes first.
   * Only the newest notice of a session keeps its buttons.
   * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
@@ -36,7 +36,7 @@ LONGEST_REASON: Final = 2_000
 MOST_EARLIER: Final = 20
 """So many earlier messages of a session are known."""
 MOST_UNTOLD: Final = 10
-"""So many answers of a session wait for Telegram."""
+"""At most so many answers of a session wait for Telegram beside the latest; the oldest goes first."""
 _BEGUN: Final = 4
 KEEPS_TRYING: Final = 4
 """A turn keeps trying if so many requests to its model have failed in a row."""
@@ -155,14 +155,25 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
     if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
         return notice
     begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
-    after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
     is_later_end = _is_same(known, turn)
+    is_ours = is_ours or (is_later_end and notice.is_ours)
+    after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
     if is_later_end and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
-    if known is not None and not is_later_end and notice.phase == "waiting" and notice.is_ours:
+    if known is not None and not is_later_end and notice.is_ours and _lacks_latest(notice):
         after = replace(after, untold=(*notice.untold, known)[-MOST_UNTOLD:])
     after = replace(after, phase="waiting", heard_s=now_s)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
+
+
+def is_behind(notice: Notice) -> bool:
+    """Tell whether the phone is to hear of an end that it does not have yet."""
+    return bool(notice.untold) or _lacks_latest(notice)
+
+
+def _lacks_latest(notice: Notice) -> bool:
+    has_earlier_end = notice.shown is not None and notice.shown.turn != notice.turn
+    return notice.phase == "waiting" or (notice.phase == "posted" and has_earlier_end)
 
 
 def _is_same(known: Turn | None, turn: Turn) -> bool:
@@ -218,15 +229,16 @@ def due(notice: Notice, post_after_s: float, now_s: float) -> NoticeOrder | None
     trying = _of_retry(notice, post_after_s, now_s)
     if isinstance(trying, TellRetry):
         return trying
+    shown, turn = notice.shown, notice.turn
     if notice.untold:
-        return Post(notice.untold[0])
-    if notice.phase == "waiting" and notice.turn is not None:
+        first = notice.untold[0]
+        return Update(shown, first) if shown is not None and _is_same(shown.turn, first) else Post(first)
+    if notice.phase == "waiting" and turn is not None:
         waited_s = now_s - notice.heard_s
         # A negative time: the wall clock was set back, and the notice does not wait because of that.
-        if 0 <= waited_s < post_after_s and not (notice.is_ours or notice.turn.nobody_there):
+        if 0 <= waited_s < post_after_s and not (notice.is_ours or turn.nobody_there):
             return Pause(post_after_s - waited_s)
-        return Post(notice.turn)
-    shown, turn = notice.shown, notice.turn
+        return Post(turn)
     if notice.phase == "posted" and shown is not None and turn is not None and shown.turn != turn:
         return Update(shown, turn)
     return TakeButtons(notice.outdated[0]) if notice.outdated else trying
@@ -244,16 +256,20 @@ def _of_retry(notice: Notice, post_after_s: float, now_s: float) -> TellRetry | 
 
 def posted(notice: Notice, shown: Shown) -> Notice:
     """Return the notice after its message came to the phone; the message before it loses its buttons next."""
-    is_current = notice.phase == "waiting" and _is_same(notice.turn, shown.turn)
+    is_current = not notice.untold and _is_same(notice.turn, shown.turn)
+    phase = "posted" if is_current and notice.phase == "waiting" else notice.phase
     outdated = notice.outdated if notice.shown is None else (*notice.outdated, notice.shown)
-    untold = tuple(one for one in notice.untold if one != shown.turn)
-    phase = "posted" if is_current else notice.phase
-    return replace(notice, phase=phase, shown=shown, outdated=outdated, untold=untold)
+    return _told(replace(notice, phase=phase, shown=shown, outdated=outdated), shown.turn)
 
 
 def updated(notice: Notice, shown: Shown, turn: Turn) -> Notice:
     """Return the notice after this message of it was made to tell of this end."""
-    return replace(notice, shown=replace(shown, turn=turn)) if notice.shown == shown else notice
+    after = replace(notice, shown=replace(shown, turn=turn)) if notice.shown == shown else notice
+    return _told(after, turn)
+
+
+def _told(notice: Notice, turn: Turn) -> Notice:
+    return replace(notice, untold=tuple(one for one in notice.untold if one != turn))
 
 
 def without_buttons(notice: Notice, shown: Shown) -> Notice:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.core import prompts
+from hermes.core import notices, prompts
 from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
@@ -109,7 +109,7 @@ class Kept:
     def has_open(self) -> bool:
         """Tell whether a prompt has not come to its end, or a notice is not on the phone yet."""
         prompts_open = any(not prompts.is_over(one) for one in self.prompts.all())
-        return prompts_open or any(one.phase == "waiting" for one in self.notices.all())
+        return prompts_open or any(notices.is_behind(one) for one in self.notices.all())
 
     async def at_rest(self) -> None:
         """Return when the changes that are under way are over."""

@@ -75,7 +75,7 @@ class RetryShown:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A turn whose notice is on the phone, when Hermes heard of its end (epoch), and the message."""
+    """A turn whose notice is on the phone, and the message. `heard_s`: when Hermes heard of its latest turn (epoch)."""
 
     turn: Turn
     heard_s: float

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -254,7 +254,6 @@ TURNS = (
     turn("t3", began_s=800.0, ended_s=810.0),
 )
 SAID_LATER = TURNS[1]
-ANSWERS = TURNS[2:]
 
 
 def moves(notice: Notice) -> Iterator[Notice]:
@@ -264,7 +263,6 @@ def moves(notice: Notice) -> Iterator[Notice]:
     yield notices.left(notice)
     yield from (notices.began(notice, one.id, 1.0) for one in TURNS)
     yield from (notices.ended(notice, one, RULES, 10_000.0) for one in TURNS)
-    yield from (notices.ended(notice, one, RULES, 10_000.0, is_ours=True) for one in ANSWERS)
     order = notices.due(notice, POST_AFTER_S, 20_000.0)
     if isinstance(order, Post):
         yield notices.posted(notice, shown(order.turn, len(notice.outdated) + 7))
@@ -274,26 +272,95 @@ def moves(notice: Notice) -> Iterator[Notice]:
         yield notices.without_buttons(notice, order.shown)
 
 
-def test_a_turn_is_posted_once_at_most_and_an_answer_once_whatever_happens() -> None:
-    """The walk follows the turns that were posted, and the answers, beside each state, in every order of events."""
-    start: tuple[Notice, tuple[str, ...], frozenset[str]] = (NEW, (), frozenset())
+def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
+    """The walk follows the turns that were posted beside each state, in every order of events."""
+    start: tuple[Notice, tuple[str, ...]] = (NEW, ())
     known, queue = {start}, deque([start])
     while queue:
-        here, posted, answers = queue.popleft()
+        here, posted = queue.popleft()
         order = notices.due(here, POST_AFTER_S, 20_000.0)
         for there in moves(here):
             came = (*posted, order.turn.id) if isinstance(order, Post) and there.shown != here.shown else posted
-            asked = answers | {there.turn.id} if there.is_ours and there.turn and there.turn != here.turn else answers
             assert len(set(came)) == len(came)
             assert len(there.outdated) <= len(TURNS)
-            waiting = [*there.untold, *([there.turn] if there.phase == "waiting" and there.turn else [])]
-            assert asked <= {*came, *(one.id for one in waiting)}
-            if (there, came, asked) not in known:
-                known.add((there, came, asked))
-                queue.append((there, came, asked))
-    wanted = [("t1",), ("t2",), ("t1", "t2")]
-    assert {came for _, came, _ in known} == {(), ("t3",), *wanted, *((*one, "t3") for one in wanted)}
-    assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _, _ in known)
+            if (there, came) not in known:
+                known.add((there, came))
+                queue.append((there, came))
+    assert {came for _, came in known} == {(), ("t1",), ("t2",), ("t1", "t2")}
+    assert any(there.shown is not None and there.shown.turn == SAID_LATER for there, _ in known)
+
+
+# --- a walk over every order of answers, and of messages that are on their way ---------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A notice, the order that Telegram has not answered yet, what each message says, and the latest end of each turn.
+
+    `wanted`: the ends that answer a prompt from the phone.
+    """
+
+    notice: Notice = NEW
+    flight: Post | Update | None = None
+    phone: tuple[Turn, ...] = ()
+    wanted: frozenset[Turn] = frozenset()
+
+    def ends(self, one: Turn, *, is_ours: bool) -> Spot:
+        """Let this turn end."""
+        after = notices.ended(self.notice, one, RULES, 10_000.0, is_ours=is_ours)
+        others = frozenset(other for other in self.wanted if other.id != one.id)
+        if after == self.notice or not (is_ours or others != self.wanted):
+            return replace(self, notice=after)
+        return replace(self, notice=after, wanted=others | {one})
+
+    def order(self) -> Post | Update | None:
+        """What is to be done for the phone, but for buttons."""
+        order = notices.due(replace(self.notice, outdated=()), POST_AFTER_S, 20_000.0)
+        assert order is None or isinstance(order, Post | Update)
+        return order
+
+    def landed(self) -> Spot:
+        """Let Telegram answer the order that is on its way."""
+        if isinstance(self.flight, Post):
+            phone = (*self.phone, self.flight.turn)
+            after = notices.posted(self.notice, shown(self.flight.turn, len(self.phone)))
+        else:
+            assert self.flight is not None
+            place = self.flight.shown.message_id
+            phone = (*self.phone[:place], self.flight.turn, *self.phone[place + 1 :])
+            after = notices.updated(self.notice, self.flight.shown, self.flight.turn)
+        return replace(self, notice=after, flight=None, phone=phone)
+
+    def moves(self, turns: tuple[Turn, ...]) -> Iterator[Spot]:
+        """All that can happen."""
+        yield from (self.ends(one, is_ours=True) for one in turns)
+        yield from (self.ends(one, is_ours=False) for one in (SAID_LATER, SHORT))
+        if self.flight is not None:
+            yield from (self.landed(), replace(self, flight=None))
+        elif (order := self.order()) is not None:
+            yield replace(self, flight=order)
+
+
+SHORT = TURNS[3]
+T1_AGAIN = turn("t1", ended_s=900.0)
+
+
+@pytest.mark.parametrize("turns", [TURNS[:3], (*TURNS[:3], T1_AGAIN)], ids=["in order", "one ends after the next one"])
+def test_every_answer_is_told_in_every_order_of_events(turns: tuple[Turn, ...]) -> None:
+    """With its latest end; and in order, each turn has one message."""
+    known, queue = {Spot()}, deque([Spot()])
+    while queue:
+        here = queue.popleft()
+        if here.flight is None and here.order() is None:
+            assert here.wanted <= set(here.phone), here
+            assert not notices.is_behind(here.notice)
+        messages = [one.id for one in here.phone]
+        assert T1_AGAIN in turns or len(set(messages)) == len(messages), here
+        for there in here.moves(turns):
+            if there not in known:
+                known.add(there)
+                queue.append(there)
+    assert any(len(here.phone) == 2 and here.wanted == set(here.phone) for here in known)
 
 
 # --- a turn that keeps trying ---------------------------------------------------------------------------------------

@@ -226,21 +226,23 @@ async def test_a_notice_that_cannot_be_noted_is_posted_once(claude: Claude, home
 
 async def test_while_telegram_is_away_no_answer_is_lost(claude: Claude, home: House) -> None:
     """To a prompt from the phone: the turns after it, of the phone and of the desk, take nothing from it."""
-    kept = home.listener._parts.kept.notices
+    kept = home.listener._parts.kept
     source = Source("claude-code", "laptop", claude.session, "/home/dev/shop")
     home.api.control.fault(method="sendMessage", status=502, times=999)
     for number, is_ours in ((1, True), (2, True), (3, False)):
         at_s = home.clock.now()
         turn = Turn(source, "Claude Code", f"p{number}", at_s - 5, at_s, f"Answer {number}")
-        await kept.take(TurnEnded(turn), is_ours=is_ours)
+        await kept.notices.take(TurnEnded(turn), is_ours=is_ours)
         home.clock.advance(5.0)
     await until(lambda: home.api.control.calls("sendMessage"), "a try")
     assert not finished(home)
+    await kept.forget_before(home.clock.now() + 1)
+    assert kept.has_open(), "a store that was removed is made again for it"
     home.api.control.clear_faults()
     for number in (1, 2):
         claude.looks()
         await home.person.sees(f"Answer {number}")
-    await claude.phase("dropped")
+    await until(lambda: not kept.has_open(), "the notes of both")
     assert len(finished(home)) == 2
 
 

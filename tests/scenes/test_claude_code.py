@@ -161,7 +161,6 @@ def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received
     stage.over()
 
 
-@pytest.mark.nightly
 def test_a_stopped_agent_gets_the_answer_when_it_goes_on(stage: Stage, desk: Any, received: Any) -> None:
     """As after Ctrl-Z: until then the answer is on its way, and nobody says that it came too late."""
     claude = desk(asks(DATABASE))

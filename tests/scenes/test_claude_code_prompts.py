@@ -194,7 +194,6 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     assert messages.turns("fresh") == 1
 
 
-@pytest.mark.nightly
 def test_an_interrupted_turn_leaves_the_session_idle(
     stage: Stage, home: Home, desk: Any, messages: MessagesModel
 ) -> None:
@@ -240,7 +239,6 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
-@pytest.mark.nightly
 @pytest.mark.parametrize("there", [True, False], ids=["there", "deleted"])
 def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: Stage, home: Home, desk: Any) -> None:
     """So that a Stop hook that sends the agent on does not let the phone ring each time; a deleted one comes again."""

@@ -213,7 +213,6 @@ def test_a_killed_agent_leaves_no_question(stage: Stage, desk: Any) -> None:
     stage.over()
 
 
-@pytest.mark.nightly
 def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, stage: Stage, desk: Any) -> None:
     """It is a session of the same process, and is parked minutes after its work: the phone can answer after that."""
     settings = SETTINGS | {"task": {"agentIdleTtlMs": 1000}, "async": {"enabled": False}}
@@ -285,7 +284,6 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
     stage.over()
 
 
-@pytest.mark.nightly
 def test_a_no_without_a_terminal_ends_the_run(
     home: Home, stage: Stage, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
@@ -301,7 +299,6 @@ def test_a_no_without_a_terminal_ends_the_run(
     assert model.turns(request.node.name) == 1
 
 
-@pytest.mark.nightly
 def test_without_that_option_nothing_is_registered(
     home: Home, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:

@@ -103,7 +103,6 @@ def test_a_prompt_waits_for_the_turn_that_runs_and_stop_ends_it(stage: Stage, de
     assert model.turns("queued") == 1
 
 
-@pytest.mark.nightly
 def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, model: ScriptedModel) -> None:
     """Its session is resumed: it waits for the phone, and takes the prompt."""
     terminal = desk({"text": "Both tests pass now."})
@@ -178,7 +177,6 @@ def test_an_answer_is_told_though_a_person_types_while_the_session_is_summed_up(
     stage.ended("Renamed it.")
 
 
-@pytest.mark.nightly
 def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any, model: ScriptedModel) -> None:
     """Also while the session is being summed up: oh-my-pi takes it then when that is done."""
     terminal = desk({"text": "Both tests pass now."})
@@ -191,7 +189,6 @@ def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any
     stage.ended("Renamed it.")
 
 
-@pytest.mark.nightly
 def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage: Stage, desk: Any) -> None:
     """The answer that stands there is told first."""
     terminal = wait_for_a_job(stage, desk, "job-typed")
@@ -200,7 +197,6 @@ def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage
     stage.ended("✅ Done")
 
 
-@pytest.mark.nightly
 def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage, desk: Any) -> None:
     """oh-my-pi has nothing to stop then."""
     wait_for_a_job(stage, desk, "job-stopped")

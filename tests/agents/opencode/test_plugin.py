@@ -363,7 +363,6 @@ def test_a_killed_opencode_leaves_no_waiter_and_says_so(desk: Home, phone: Phone
     phone.wait_no_waiter(request["id"])
 
 
-@pytest.mark.nightly
 def test_a_dispose_keeps_the_other_directorys_waiter_and_tells_what_vanished(
     desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
 ) -> None:
