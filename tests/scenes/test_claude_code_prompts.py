@@ -21,7 +21,7 @@ from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
 from tests.harness.processes import stop, until
 from tests.harness.tui import ENTER, ESC
-from tests.scenes.test_claude_code import DATABASE, asks, runs
+from tests.scenes.test_claude_code import DATABASE, asks, question, runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.messages import MessagesModel
     from tests.scenes.stage import Stage
+
+COLOUR = question("Which colour?", "Colour", "Red", "Blue")
 
 pytestmark = [pytest.mark.scene(needs=claude_code.binary), pytest.mark.xdist_group("claude-code")]
 
@@ -228,14 +230,15 @@ def goes_on_once(home: Home) -> None:
 def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None:
     """Of one at the desk, and of one that the phone began."""
     goes_on_once(home)
-    desk({"text": "Tests pass."}, {"text": "The linter is content."})
+    desk({"text": "Tests pass."}, asks(COLOUR), {"text": "The linter is content."})
     stage.ended("Tests pass.")
+    stage.phone.tap(stage.asked("Which colour"), "Red")
     notice = stage.ended("The linter is content.")
-    stage.phone.write(
-        script([{"text": "Renamed it."}, {"text": "Still, the linter is content."}], "goes-on"), reply_to=notice
-    )
+    steps = [{"text": "Renamed it."}, asks(DATABASE), {"text": "Still, the linter is content."}]
+    stage.phone.write(script(steps, "goes-on"), reply_to=notice)
     stage.ended("✅ Done")
     stage.ended("Renamed it.")
+    stage.phone.tap(stage.asked("Which database"), "SQLite")
     stage.ended("Still, the linter is content.")
 
 

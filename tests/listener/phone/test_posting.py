@@ -199,6 +199,7 @@ async def test_waiting_as_long_as_telegram_says(home: House) -> None:
     await home.person.taps(shown, "PostgreSQL")
     await home.person.taps(shown, "SQLite")
     await until(lambda: str(home.person.message(shown.message_id).labels).count("☑") == 2, "both boxes")
+    await until(lambda: all(call.status for call in home.api.control.calls("editMessageText")), "the end of the edits")
     edits = [call.status for call in home.api.control.calls("editMessageText")]
     assert edits == [429, 200, 200]
 
