@@ -21,6 +21,7 @@ from tests.harness.claude_code import ClaudeCode, Home
 from tests.harness.messages import running_messages
 from tests.harness.processes import stop, until
 from tests.harness.tui import ENTER, ESC
+from tests.scenes.stage import PATIENCE_S
 from tests.scenes.test_claude_code import DATABASE, asks, question, runs
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def test_a_reply_to_a_notice_wakes_the_idle_session(stage: Stage, desk: Any, mes
     assert WAKE_SUMMARY in shown
     stage.ended("✅ Done")
     again = stage.ended("Renamed it.")
-    assert "half typed" in claude.screen()
+    claude.wait_screen("half typed")
     (asked,) = messages.asked("woken")
     assert f"{WAKE_MESSAGE} {text}\n" in asked[-1]
     assert "NOT USER INPUT" in asked[-1]
@@ -124,7 +125,7 @@ def test_a_file_that_the_settings_exclude_stays(stage: Stage, home: Home, desk: 
     stage.phone.write("/get secret/plan.md", reply_to=notice)
     stage.ended("secret/plan.md is excluded by the permissions of Claude Code")
     stage.phone.write("/get README.md", reply_to=notice)
-    (call,) = until(lambda: stage.phone.calls("sendDocument"), 30, "a document")
+    (call,) = until(lambda: stage.phone.calls("sendDocument"), PATIENCE_S, "a document")
     assert call.params["document"] == "README.md (4 bytes)"
     settings.write_text("{")
     stage.phone.write("/get README.md", reply_to=notice)
@@ -145,7 +146,6 @@ def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages
     stage.phone.write(script([{"text": "Tested it."}], "queued"))
     stage.asked("Waits for the current turn")
     stage.phone.tap(asked, "SQLite")
-    stage.ended("I took it.")
     stage.ended("Tested it.")
     assert messages.turns("queued") == 1
 
@@ -154,10 +154,10 @@ def test_a_killed_listener_sends_no_prompt_twice(stage: Stage, desk: Any, messag
     """It dies while the prompt lies ready and Claude Code is stopped, as after Ctrl-Z, and again once it was taken."""
     claude = desk({"text": "Both tests pass now."})
     notice = stage.ended("✅ shop-api is done")
-    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    until(lambda: len(waiting(stage)) == 1, PATIENCE_S, "a hook that waits")
     stop(claude.proc.pid)
     stage.phone.write(script([{"text": "Renamed it."}], "stopped"), reply_to=notice)
-    until(lambda: list((stage.store / "wait").glob("*.prompt")), 30, "a prompt that lies ready")
+    until(lambda: list((stage.store / "wait").glob("*.prompt")), PATIENCE_S, "a prompt that lies ready")
     stage.kill()
     stage.start()
     assert not messages.turns("stopped")
@@ -176,12 +176,16 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     """The phone says that the first one has ended; the new one is listed before its first turn, and can be woken."""
     claude = desk({"text": "Both tests pass now."})
     notice = stage.ended("✅ shop-api is done")
-    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    until(lambda: len(waiting(stage)) == 1, PATIENCE_S, "a hook that waits")
     (before,) = waiting(stage)
     for keys in ("/clear", ENTER):
         claude.send(keys)
         claude.wait_screen("/clear" if keys != ENTER else "❯")
-    until(lambda: [one["session"] for one in waiting(stage)] not in ([], [before["session"]]), 30, "another session")
+    until(
+        lambda: [one["session"] for one in waiting(stage)] not in ([], [before["session"]]),
+        PATIENCE_S,
+        "another session",
+    )
     assert len(waiting(stage)) == 1
     stage.phone.write(script([{"text": "Never said."}], "late"), reply_to=notice)
     stage.asked("the session was ended on the computer")
@@ -303,8 +307,9 @@ def test_a_prompt_comes_into_a_turn_that_was_typed_ahead(stage: Stage, desk: Any
 @pytest.mark.nightly
 def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
     """Claude Code's own record tells it, a moment later, so that the phone hears of the end."""
-    type_ahead(desk, script([{"text": "Took it.", "delay_s": 3}], "ahead-alone"))
+    type_ahead(desk, script([asks(DATABASE), {"text": "Took it."}], "ahead-alone"))
     stage.ended("Both tests pass now.")
+    stage.phone.tap(stage.asked("Which database"), "SQLite")
     stage.ended("Took it.")
 
 
@@ -315,12 +320,12 @@ def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, mes
     claude.send(script([{"text": "Never said.", "delay_s": 100}], "killed"))
     claude.wait_screen("Never said.")
     claude.send(ENTER)
-    until(lambda: messages.turns("killed"), 30, "a turn")
+    until(lambda: messages.turns("killed"), PATIENCE_S, "a turn")
     killed_s = time.monotonic()
     claude.proc.sigkill()
-    until(lambda: not waiting(stage) and time.monotonic() > killed_s + STARTING_S, 30, "no hook")
+    until(lambda: not waiting(stage) and time.monotonic() > killed_s + STARTING_S, PATIENCE_S, "no hook")
     with ClaudeCode(home, ()):
-        until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+        until(lambda: len(waiting(stage)) == 1, PATIENCE_S, "a hook that waits")
         stage.phone.write(script([{"text": "Renamed it."}], "after-kill"), reply_to=notice)
         stage.ended("Renamed it.")
     assert messages.turns("after-kill") == 1
@@ -334,9 +339,9 @@ def test_a_session_that_was_left_takes_prompts_once_it_is_resumed(stage: Stage, 
     claude.send("/exit")
     claude.wait_screen("/exit")
     claude.send(ENTER)
-    until(lambda: not waiting(stage), 30, "no hook")
+    until(lambda: not waiting(stage), PATIENCE_S, "no hook")
     with ClaudeCode(home, ()):
-        until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+        until(lambda: len(waiting(stage)) == 1, PATIENCE_S, "a hook that waits")
         stage.phone.write(script([{"text": "Renamed it.", "delay_s": 2}], "after-exit"), reply_to=notice)
         stage.ended("✅ Done")
         stage.ended("Renamed it.")
@@ -349,7 +354,7 @@ def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None
     claude = desk({"text": "Both tests pass now."})
     notice = stage.ended("✅ shop-api is done")
     process_id = claude.proc.pid
-    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    until(lambda: len(waiting(stage)) == 1, PATIENCE_S, "a hook that waits")
     assert len(hooks_of(process_id)) == 1
     if how == "killed":
         claude.proc.sigkill()
@@ -357,7 +362,7 @@ def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None
         claude.send("/exit")
         claude.wait_screen("/exit")
         claude.send(ENTER)
-    until(lambda: not hooks_of(process_id) and not waiting(stage), 30, "no hook")
+    until(lambda: not hooks_of(process_id) and not waiting(stage), PATIENCE_S, "no hook")
     stage.phone.write("Go on", reply_to=notice)
     stage.asked("can't be reached" if how == "killed" else "the session was ended on the computer")
 
@@ -366,7 +371,7 @@ def test_no_hook_outlives_claude_code(how: str, stage: Stage, desk: Any) -> None
 def test_without_a_terminal_no_hook_waits(stage: Stage, home: Home, request: pytest.FixtureRequest) -> None:
     """`-p` would wait for it, and not end."""
     with home.run([{"text": "Done."}], key=key_of(request)) as claude:
-        assert claude.wait() == 0
+        assert claude.wait(90) == 0
     assert not waiting(stage)
 
 

@@ -75,7 +75,7 @@ def test_a_reply_to_a_notice_is_the_next_prompt(stage: Stage, desk: Any, model: 
     terminal.wait_screen("Renamed it.")
     stage.ended("✅ Done")
     again = stage.ended("Renamed it.")
-    assert "half typed" in terminal.screen()
+    terminal.wait_screen("half typed")
     stage.phone.write(script([{"text": "Tested it."}], "tested"), reply_to=again)
     stage.ended("Tested it.")
     (asked,) = model.asked("renamed")[:1]

@@ -251,8 +251,8 @@ def test_nothing_is_allowed_by_time(start: Callable[..., Guarded]) -> None:
     """Expiry rejects, whatever becomes of questions."""
     guard = start(questions={"ttl": "4s", "on_expiry": "recommended"})
     session = guard.session(bash("echo late"))
-    guard.stage.phone.message_with("echo late")
-    guard.stage.phone.message_with("⌛")
+    guard.stage.ended("echo late")
+    guard.stage.ended("⌛")
     guard.opencode.wait_idle(session)
     assert "rejected permission" in guard.outputs(session)[0]
     guard.stage.over()

@@ -57,9 +57,9 @@ def words() -> Callable[..., str]:
     return lambda *steps, **more: script(list(steps), f"phone-{uuid.uuid4().hex[:8]}", **more)
 
 
-def sleeping(seconds: float) -> Json:
-    """A step that runs a command for so long."""
-    return {"tool": "bash", "args": {"command": f"sleep {seconds}", "description": "wait"}}
+def runs(command: str) -> Json:
+    """A step that runs a command."""
+    return {"tool": "bash", "args": {"command": command, "description": "wait"}}
 
 
 def wait_told(stage: Stage, text: str) -> ShownMessage:
@@ -91,7 +91,8 @@ def test_the_phone_writes_to_a_plain_terminal(
     prompting: Stage, desk: Home, tui: Callable[..., Tui], model: ScriptedModel, words: Callable[..., str]
 ) -> None:
     """A reply to a notice appears in the terminal; one to a busy session waits; one that runs is stopped."""
-    terminal = tui(desk.project("tui", permission={"bash": "allow"}), steps=[{"text": "First done."}])
+    project = desk.project("tui", permission={"bash": "allow"})
+    terminal = tui(project, steps=[{"text": "First done."}])
     notice = wait_told(prompting, "First done.")
     second = words({"text": "Second done."})
     prompting.phone.write(second, reply_to=notice)
@@ -99,11 +100,15 @@ def test_the_phone_writes_to_a_plain_terminal(
     terminal.wait_answered("Second done.")
     assert_once(model, second)
 
-    third, fourth = words(sleeping(5), {"text": "Third done."}), words({"text": "Fourth done."})
+    third, fourth = (
+        words(runs("until test -e go; do sleep 0.1; done"), {"text": "Third done."}),
+        words({"text": "Fourth done."}),
+    )
     (written,) = prompting.phone.write(third, reply_to=notice)
     working = prompting.line_of(written, "Working")
     (written,) = prompting.phone.write(fourth, reply_to=working)
     behind = prompting.line_of(written, "Waits for the current turn")
+    (project / "go").touch()
     wait_told(prompting, "Third done.")
     notice = wait_told(prompting, "Fourth done.")
     terminal.wait_answered("Fourth done.")
@@ -111,7 +116,7 @@ def test_the_phone_writes_to_a_plain_terminal(
     assert_once(model, third, steps=2)
     assert_once(model, fourth)
 
-    (written,) = prompting.phone.write(words(sleeping(60), {"text": "Fifth done."}), reply_to=notice)
+    (written,) = prompting.phone.write(words(runs("sleep 60"), {"text": "Fifth done."}), reply_to=notice)
     working = prompting.line_of(written, "Working")
     prompting.phone.tap(working, "⏹ Stop")
     prompting.phone.tap(prompting.turned(working, "Stop the agent?"), "Yes, stop")
@@ -307,7 +312,6 @@ def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     (written,) = stage.phone.write(second, reply_to=notice)
     stage.line_of(written, "Waits for the current turn")
     stage.phone.tap(asked, "SQLite")
-    wait_told(stage, "Thanks.")
     wait_told(stage, "Second done.")
     terminal.wait_screen(lambda screen: "Second done." in screen, BOOT_S)
     assert_once(model, second)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BUSY = {"tool": "bash", "args": {"command": "sleep 60", "description": "waits"}}
 WAITS = "Waits for the current turn"
+PHASES = ("queued", "sending", "admitted", "running", "finished")
 
 
 @pytest.fixture
@@ -259,11 +260,15 @@ def test_a_listener_that_is_killed_sends_each_prompt_once(
     notice = a_notice(prompted, opencode, session, "Fix login flow")
     if phase == "queued":
         opencode.prompt(session, [{"text": "Slow.", "delay_s": 4}])
-    text = script([{"text": "Renamed it.", "delay_s": 3 if phase == "running" else 0}])
+    first = [asking(question())] if phase == "running" else []
+    text = script([*first, {"text": "Renamed it."}])
     prompted.phone.write(text, reply_to=notice)
-    until(lambda: phase in _phases(prompted), PATIENCE_S, f"a prompt that is {phase}", every_s=0.001)
+    reached = PHASES[PHASES.index(phase) :]
+    until(lambda: {*reached} & {*_phases(prompted)}, PATIENCE_S, f"a prompt that is {phase}", every_s=0.001)
     prompted.kill()
     prompted.start()
+    if first:
+        prompted.phone.tap(prompted.asked("Which database"), "SQLite")
     prompted.ended("✅ Done")
     came(opencode, session, text)
     prompted.ended("Renamed it.")
@@ -273,7 +278,7 @@ def _phases(stage: Stage) -> list[str]:
     return [
         word
         for file in (stage.store / "prompts").glob("*.json")
-        for word in ("queued", "sending", "admitted", "running", "finished")
+        for word in PHASES
         if f'"phase":"{word}"' in file.read_text().replace(": ", ":")
     ]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.scenes.stage import NEWEST, asking, question
+from tests.scenes.stage import NEWEST, PATIENCE_S, asking, question
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def test_expiry_by_each_rule(
     stage.start(questions={"ttl": "4s", "on_expiry": rule})
     session = opencode.session(project)
     opencode.prompt(session, [asking(RECOMMENDED)])
-    asked = stage.phone.message_with("Which database")
+    asked = stage.phone.message_with("Which database", timeout_s=PATIENCE_S)
     call = ring(stage, "⏰", after=asked)
     assert call.reply_to == asked.message_id
     assert said in ring(stage, "⌛", after=call).text

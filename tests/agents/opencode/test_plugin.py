@@ -135,9 +135,9 @@ def wait_id(store: Path, request_id: str) -> str:
     return spool.wait_id("opencode", spool.machine(store), request_id)
 
 
-def asks(text: str = "Which database?", **more: Any) -> Json:
-    """Return a step that asks one question with the options A and B."""
-    options = [{"label": label, "description": ""} for label in "AB"]
+def asks(text: str = "Which database?", labels: str = "AB", **more: Any) -> Json:
+    """Return a step that asks one question with these options of one letter."""
+    options = [{"label": label, "description": ""} for label in labels]
     question = {"question": text, "header": "Which", "options": options}
     return {"tool": "question", "args": {"questions": [question]}, **more}
 
@@ -661,16 +661,16 @@ def test_a_terminal_is_answered_from_the_phone(
     desk: Home, phone: Phone, tui: Callable[..., Tui], model: ScriptedModel, arguments: tuple[str, ...]
 ) -> None:
     """No port is needed; with one, where OpenCode starts plugins twice, nothing is doubled."""
-    terminal = tui(desk.project("tui"), steps=[asks(), asks("At the desk?"), asks("No?")], arguments=arguments)
+    terminal = tui(desk.project("tui"), steps=[asks(), asks("At the desk?", "CD"), asks("No?")], arguments=arguments)
     terminal.wait_dialog()
     (asked,) = until(lambda: phone.told("question.asked"), PATIENCE_S, "the question")
     phone.reply(asked["properties"]["id"], ["B"])
     terminal.wait_screen("At the desk?")
     asked = phone.wait_told("question.asked", sessionID=asked["properties"]["sessionID"], id=_latest(phone, 2))
     phone.wait_waiter(asked["properties"]["id"])
-    terminal.wait_dialog()
+    terminal.wait_screen("1. C")
     terminal.send("1")
-    phone.wait_told("question.replied", requestID=asked["properties"]["id"], answers=[["A"]])
+    phone.wait_told("question.replied", requestID=asked["properties"]["id"], answers=[["C"]])
     phone.wait_no_waiter(asked["properties"]["id"])
     third = _latest(phone, 3)
     phone.wait_waiter(third)
@@ -679,7 +679,7 @@ def test_a_terminal_is_answered_from_the_phone(
     terminal.send(ESC)
     phone.wait_told("question.rejected", requestID=third)
     phone.wait_no_waiter(third)
-    assert model.received(terminal.key)[:2] == (received("B"), received("A", "At the desk?"))
+    assert model.received(terminal.key)[:2] == (received("B"), received("C", "At the desk?"))
     assert len(phone.told("question.asked")) == 3
 
 

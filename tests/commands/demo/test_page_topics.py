@@ -35,6 +35,7 @@ def tab(visitor: Visitor, name: str) -> None:
 def test_each_session_has_a_tab(visitor: Visitor) -> None:
     """All messages carry the name of their topic; a tab shows those of its own, and a text in it is a prompt."""
     visitor.ask("one")
+    visitor.sees("Which database")
     visitor.ask("finishes")
     expect(visitor.sees("Which database").locator(".topic")).to_have_text("Fix login flow")
     expect(visitor.sees("Sign in again is done").locator(".topic")).to_have_text("Sign in again")

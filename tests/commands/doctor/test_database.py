@@ -346,7 +346,7 @@ def test_a_frozen_database_is_told_once_and_soon(healthy: Patient, api: RunningB
 async def test_our_own_phone_side_is_no_other_poller(healthy: Patient, rival: None, database: Database) -> None:
     """It polls on another machine, so the doctor does not poll: that would end the other's poll."""
     healthy.share(database.address())
-    around = healthy.around(watch_s=4)
+    around = healthy.around(watch_s=10)
     async with listening(healthy, database.address()) as store:
         assert named(await telegram.look(around), "other pollers").verdict == "broken"
         assert await store.take_phone()
