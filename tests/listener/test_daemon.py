@@ -391,6 +391,7 @@ async def test_reaping_without_a_token_that_counts_does_all_else(home: House) ->
     home._listener = home.new()
     reaping = asyncio.create_task(home.listener.run_once())
     await until(lambda: home.agent.effects, "the answer at the agent")
+    await until(lambda: home.listener._parts.phone.connection.refusal, "the refusal of the token")
     home.api.control.clear_faults()  # nothing is polled any more: this lets it leave before its time is up
     await home.put_away()
     with pytest.raises(ChatRefused, match="does not accept the bot's token"):

@@ -856,12 +856,13 @@ async def test_the_next_phone_side_sends_no_text_that_may_lack_a_part(three: tup
     card = await card_of(laptop, workstation, "Far away")
     request_id = workstation.agent.ask([question()])
     shown = await laptop.person.sees(ASKED)
-    for message in (shown, card):
-        laptop.person.write("Delete nothing. " * 256, to=message)
     kept = laptop.listener._parts
-    await until(lambda: any(one.state.joining for one in kept.entries.all()), "the first part of an answer")
-    await until(lambda: any(one.due_s for one in kept.kept.prompts.all()), "the first part of a prompt")
-    await laptop.stop()
+    with laptop.clock.standing():
+        for message in (shown, card):
+            laptop.person.write("Delete nothing. " * 256, to=message)
+        await until(lambda: any(one.state.joining for one in kept.entries.all()), "the first part of an answer")
+        await until(lambda: any(one.due_s for one in kept.kept.prompts.all()), "the first part of a prompt")
+        await laptop.stop()
     await until(lambda: workstation.is_phone, "the next phone side")
     laptop.clock.advance(10)
     await laptop.person.sees("✖️ Cancelled: a part of it may be lost. Please send it again.", buttons=False)

@@ -84,8 +84,8 @@ async def test_entries_do_not_wait_for_each_other() -> None:
     steps = Steps({"phone": step}, Wakes())
     for entry_id in ("stuck", "e1", "e2"):
         steps.kick("phone", entry_id)
+    await until(lambda: seen == ["e1", "e2"], "the steps of the others")
     await steps.idle(0.05)
-    assert seen == ["e1", "e2"]
     assert steps.busy
     await steps.close()
     steps.kick("phone", "e3")
@@ -147,15 +147,14 @@ async def test_what_will_not_pass_by_itself_is_tried_rarely() -> None:
     assert len(step.calls) == 2
 
 
-async def test_a_defect_in_one_step_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_defect_in_one_step_stops_no_other(pauses: list[float], caplog: pytest.LogCaptureFixture) -> None:
     """Logged with its traceback, and tried again after a longer pause."""
     odd, fine = Scripted(ZeroDivisionError("a defect")), Scripted(None)
     steps = Steps({"phone": odd, "errand": fine}, Wakes())
     steps.kick("phone", "e1")
     steps.kick("errand", "e1")
-    await steps.idle(0.1)
-    assert fine.calls
-    assert len(odd.calls) == 1
+    await until(lambda: fine.calls and pauses, "both steps")
+    assert pauses == [16 * FIRST_PAUSE_S]
     assert "ZeroDivisionError: a defect" in caplog.text
     steps.kick("phone", "e1")
     await steps.idle(20)

@@ -145,7 +145,7 @@ async def test_a_database_that_is_restarted_loses_nothing(database: Database, po
 
 @pytest.fixture
 def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_module, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(connection_module, "PATIENCE_S", 2.0)
 
 
 @pytest.mark.usefixtures("_hurried")
@@ -173,7 +173,7 @@ async def test_a_frozen_database_keeps_nobody_waiting(database: Database, tmp_pa
 async def test_a_long_line_that_moves_is_waited_for(database: Database) -> None:
     """The limit is for one statement, not for all that are before it."""
     connection = Connection(database.address())
-    writes = [connection.write("SELECT pg_sleep(0.1)") for _ in range(12)]
+    writes = [connection.write("SELECT pg_sleep(0.3)") for _ in range(12)]
     assert len(await asyncio.gather(*writes)) == 12
     await connection.close()
 

@@ -164,6 +164,7 @@ async def test_no_kind_of_write_lands_after_a_takeover(database: Database, tmp_p
         assert await store.is_phone_locked()
 
 
+@pytest.mark.usefixtures("_patient")
 async def test_what_two_machines_change_at_once_is_not_lost(database: Database, tmp_path: Path) -> None:
     """Each of them begins with the ask as it knows it."""
     one, two = (machine(tmp_path, name, database.address()) for name in ("desk", "laptop"))
