@@ -100,10 +100,8 @@ def test_the_phone_writes_to_a_plain_terminal(
     terminal.wait_answered("Second done.")
     assert_once(model, second)
 
-    third, fourth = (
-        words(runs("until test -e go; do sleep 0.1; done"), {"text": "Third done."}),
-        words({"text": "Fourth done."}),
-    )
+    third = words(runs("until test -e go; do sleep 0.1; done"), {"text": "Third done."})
+    fourth = words({"text": "Fourth done."})
     (written,) = prompting.phone.write(third, reply_to=notice)
     working = prompting.line_of(written, "Working")
     (written,) = prompting.phone.write(fourth, reply_to=working)
@@ -312,6 +310,7 @@ def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     (written,) = stage.phone.write(second, reply_to=notice)
     stage.line_of(written, "Waits for the current turn")
     stage.phone.tap(asked, "SQLite")
+    wait_told(stage, "Thanks.")
     wait_told(stage, "Second done.")
     terminal.wait_screen(lambda screen: "Second done." in screen, BOOT_S)
     assert_once(model, second)
