@@ -10,7 +10,8 @@ Rules:
   * An agent may go on after the end of a turn, and end it again. Then the notice tells of the later end. If it is on
     the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
     one, or after another prompt from the phone.
-  * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped.
+  * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped. A
+    prompt that is sent from the phone shows that somebody is there: it is told at once.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once. If the next turn ends
     before Telegram took it, it stays `untold` and comes first.
   * Only the newest notice of a session keeps its buttons.
@@ -117,6 +118,11 @@ def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Not
         return replace(notice if prompt_id else _unwanted(notice), begun=begun)
     begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
     return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
+
+
+def hurried(notice: Notice) -> Notice:
+    """Return the notice after a prompt from the phone was sent to its session: it no longer waits for the desk."""
+    return replace(notice, is_ours=True) if notice.phase == "waiting" else notice
 
 
 def stopped(notice: Notice) -> Notice:

@@ -82,6 +82,12 @@ class Notices(Records[Notice]):
                 )
                 log.info("notice %s: a turn of session %s: %s", after.id, after.session_id, after.phase)
 
+    async def hurry(self, agent: str, session_id: str) -> None:
+        """A prompt from the phone is with this session: tell the end of its last turn at once. Raises StoreError."""
+        notice = self.of_session(agent, session_id)
+        if notice is not None:
+            await self.change(notice.id, notices.hurried)
+
     async def _retrying(self, retry: Retry) -> None:
         rules, now_s, source = self.rules, self.now(), retry.source
         if retry.attempt >= notices.KEEPS_TRYING:

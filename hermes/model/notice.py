@@ -117,7 +117,8 @@ class Notice:
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
-    - `is_ours`: a prompt from the phone began that turn or came into it, so that its end is always told.
+    - `is_ours`: a prompt from the phone began that turn, came into it, or was sent while its notice waited, so that its
+      end is always told.
     - `untold`: earlier turns whose ends answer prompts from the phone, and could not be posted yet.
     - `is_muted`: the person wants no notices of the session, but for those.
     - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.

@@ -97,6 +97,17 @@ def test_a_turn_that_begins_meanwhile_drops_the_notice_that_waits() -> None:
     assert notices.busy(posted, 310.0) == posted
 
 
+def test_a_prompt_from_the_phone_lets_the_notice_that_waits_be_told_at_once() -> None:
+    """Whatever begins after it; a notice that was dropped or posted stays as it is."""
+    hurried = notices.hurried(notices.ended(NEW, turn(), RULES, 301.0))
+    for after in (hurried, notices.busy(hurried, 310.0), notices.began(hurried, "t2", 310.0, "msg_1")):
+        assert notices.due(after, POST_AFTER_S, 301.0) == Post(turn())
+    posted = notices.posted(hurried, shown(turn()))
+    dropped = notices.ended(NEW, turn(ended_s=119.0), RULES, 301.0)
+    for other in (NEW, posted, dropped):
+        assert notices.hurried(other) == other
+
+
 @pytest.mark.parametrize("again", [turn(), turn("t0", ended_s=299.0)], ids=["the same", "an older one"])
 def test_a_turn_that_is_known_changes_nothing(again: Turn) -> None:
     """The list after a reconnect brings it once more."""
@@ -297,7 +308,7 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
 class Spot:
     """A notice, the order that Telegram has not answered yet, what each message says, and the latest end of each turn.
 
-    `wanted`: the ends that answer a prompt from the phone.
+    `wanted`: the ends that answer a prompt from the phone, or waited for the desk when one was sent.
     """
 
     notice: Notice = NEW
@@ -312,6 +323,12 @@ class Spot:
         if after == self.notice or not (is_ours or others != self.wanted):
             return replace(self, notice=after)
         return replace(self, notice=after, wanted=others | {one})
+
+    def hurries(self) -> Spot:
+        """Let a prompt from the phone be sent, and its turn begin."""
+        waits, turn = self.notice.phase == "waiting", self.notice.turn
+        wanted = self.wanted | {turn} if waits and turn is not None else self.wanted
+        return replace(self, notice=notices.busy(notices.hurried(self.notice), 20_000.0), wanted=wanted)
 
     def order(self) -> Post | Update | None:
         """What is to be done for the phone, but for buttons."""
@@ -335,6 +352,7 @@ class Spot:
         """All that can happen."""
         yield from (self.ends(one, is_ours=True) for one in turns)
         yield from (self.ends(one, is_ours=False) for one in (SAID_LATER, SHORT))
+        yield self.hurries()
         if self.flight is not None:
             yield from (self.landed(), replace(self, flight=None))
         elif (order := self.order()) is not None:

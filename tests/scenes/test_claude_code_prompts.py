@@ -133,7 +133,10 @@ def test_a_file_that_the_settings_exclude_stays(stage: Stage, home: Home, desk: 
 
 
 def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages: MessagesModel) -> None:
-    """A question is open in it, which is answered on the phone; the prompt has a turn of its own after that."""
+    """A question is open in it, which is answered on the phone; the prompt has a turn of its own after that.
+
+    The end of the first one is told at once, although it waits for the desk otherwise.
+    """
     claude = desk(asks(DATABASE), {"text": "I took it."})
     asked = stage.asked("Which database")
     claude.wait_screen("Esc to cancel")
@@ -145,6 +148,8 @@ def test_a_prompt_waits_for_the_turn_that_runs(stage: Stage, desk: Any, messages
     stage.asked("Type your prompt")
     stage.phone.write(script([{"text": "Tested it."}], "queued"))
     stage.asked("Waits for the current turn")
+    stage.stop()
+    stage.start(notices={"finished": "0s"}, prompts={"enabled": True}, questions={"post_after": "1h"})
     stage.phone.tap(asked, "SQLite")
     stage.ended("I took it.")
     stage.ended("Tested it.")

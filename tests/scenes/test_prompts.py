@@ -155,7 +155,7 @@ def test_commands_of_the_project(prompted: Stage, opencode: OpenCode, own_projec
 
 
 def test_what_is_queued_can_be_edited_withdrawn_or_sent_now(prompted: Stage, opencode: OpenCode, project: Path) -> None:
-    """While the agent waits for an answer at the desk; the rest goes when that turn is over."""
+    """While the agent waits for an answer at the desk; the rest goes when that turn is over, and its end is told."""
     session = opencode.session(project, "Fix login flow")
     notice = a_notice(prompted, opencode, session, "Fix login flow")
     opencode.prompt(session, [asking(question()), {"text": "Asked."}])
@@ -170,7 +170,10 @@ def test_what_is_queued_can_be_edited_withdrawn_or_sent_now(prompted: Stage, ope
     prompted.turned(second, "✖️ Cancelled")
     before = received(opencode, session)
     assert say("Edited.") not in before
+    prompted.stop()
+    prompted.start(notices={"finished": "0s"}, prompts={"enabled": True}, questions={"post_after": "1h"})
     prompted.phone.tap(asked, "SQLite")
+    prompted.ended("Asked.")
     prompted.ended("Edited.")
     came(opencode, session, say("Edited."))
     assert say("First.") not in received(opencode, session)

@@ -192,6 +192,7 @@ class Prompting:
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
             return 0.0
+        await self._notices.hurry(target.source.agent, target.source.session_id)  # its turn would drop the notice
         try:
             files = await self._files(after) if files is None else files
             await way.send(target.source, after.record_id, replace(prompts.content(after), files=files))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hermes.core.prompts import WITH_AGENT
 from hermes.model.prompt import Sight
 from hermes.model.prompt_events import Seen
 from hermes.model.signals import TurnBegan, TurnEnded, TurnStopped
@@ -69,16 +70,17 @@ class Turns:
                 await self._see(prompt, Sight("idle", "stopped"))
 
     async def _ended(self, signal: TurnEnded) -> None:
-        turn = signal.turn
-        source = turn.source
+        turn, source = signal.turn, signal.turn.source
         begun = self._notices.begun(source.agent, source.session_id, turn.id)
+        prompt_id = "" if begun is None else begun.prompt_id
         if begun is None:
             await self._notices.take(signal, is_ours=self._prompts.has_begun(turn))
-            return
-        await self._notices.take(
-            replace(signal, turn=replace(turn, prompt_id=begun.prompt_id)), is_ours=bool(begun.prompt_id)
-        )
-        prompt = self._prompts.of_record(begun.prompt_id)
+        else:
+            ended = replace(signal, turn=replace(turn, prompt_id=prompt_id))
+            await self._notices.take(ended, is_ours=bool(prompt_id))
+        if self._prompts.at(source.agent, source.session_id, *WITH_AGENT):  # its turn would drop the notice
+            await self._notices.hurry(source.agent, source.session_id)
+        prompt = self._prompts.of_record(prompt_id)
         if prompt is not None:
             record: RecordState = "failed" if turn.failure else "finished"
             await self._see(prompt, Sight("idle", record, reason=turn.failure, ended_s=turn.ended_s))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.agents.registry import PROMPT_ABILITIES
-from hermes.core import prompts
-from hermes.core.notices import NoticeRules
+from hermes.core import notices, prompts
+from hermes.core.notices import NoticeRules, Post
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
 from hermes.listener.agent import hook_prompts
@@ -199,6 +199,21 @@ async def test_a_turn_of_the_desk_is_not_that_of_the_prompt(house: House) -> Non
     await house.begins("ours", from_phone=True)
     await house.ends("ours")
     assert house.prompt().phase == "finished"
+
+
+async def test_the_end_of_a_turn_is_told_although_a_prompt_from_the_phone_follows_at_once(house: House) -> None:
+    """The prompt was sent while the turn ran, and did not come into it."""
+    await house.keep()
+    await house.turns.taken(ID)
+    await house.begins("typed")
+    house.now_s += 200
+    await house.ends("typed")
+    await house.begins("ours", from_phone=True)
+    notice = house.kept.notices.of_session(AGENT, "ses_1")
+    assert notice is not None
+    assert notices.due(notice, 30.0, house.now_s) == Post(notice.turn)  # type: ignore[arg-type]
+    assert notice.turn is not None
+    assert (notice.turn.id, notice.turn.words) == ("typed", "Done.")
 
 
 async def test_the_prompt_may_be_named_after_its_turn_began(house: House) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.core.notices import AFTERMATH_S
 from hermes.errors import AgentRefused
 from hermes.listener.phone.prompt_lines import PROGRESS_S
+from hermes.model.notice import Turn
 from hermes.model.prompt_events import Declined, StopWanted
+from hermes.model.signals import Busy, TurnEnded
 from hermes.sandbox.botapi import Chat
 from hermes.sandbox.phone import file_of
 from tests.harness.folders import remove
@@ -72,6 +75,23 @@ async def test_a_reply_to_an_older_notice_goes_to_its_session(desk: Desked, shop
     await until(lambda: not any(one.outdated for one in desk.kept.notices.all()), "no message with old buttons")
     desk.home.person.write("Rename it", to=first)
     await desk.came("Rename it")
+
+
+async def test_the_end_of_the_turn_before_a_prompt_is_told(desk: Desked, shop: Source) -> None:
+    """At once, although it waits for the desk otherwise: the person is at the phone."""
+    shown = await desk.notice(shop)
+    await desk.again(questions={"post_after": "30s"})
+    desk.desk.sessions[shop.session_id].is_busy = True
+    desk.home.person.write("Rename it", to=shown)
+    await desk.phase("queued")
+    at_s = desk.home.clock.now()
+    await desk.kept.notices.take(TurnEnded(Turn(shop, "OpenCode", "msg_2", at_s - 200, at_s, "And now?")))
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.came("Rename it")
+    desk.home.clock.advance(AFTERMATH_S)
+    await desk.kept.notices.take(Busy(shop.session_id))
+    await desk.home.person.sees("And now?")
 
 
 async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -> None:
