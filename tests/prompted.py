@@ -69,6 +69,7 @@ class Desk:
         self.objects: Exception | None = None
         self.excludes: Excludes = nothing_excluded
         self.reason = ""
+        self.ended: Turn | None = None
         self.stopped: list[str] = []
         self._made = self.missed = 0
 
@@ -119,6 +120,10 @@ class Desk:
         fresh = f"msg_{len(self.received) + 1}"
         now: SessionState = "busy" if session.is_busy else "idle"
         return Sight(now, state, fresh, session.tool, self.reason, is_own=self.is_own)
+
+    async def turn(self, session_id: str, directory: str) -> Turn | None:
+        """As `AgentServer`: the turn that ended last, until a prompt comes."""
+        return None if self.received else self.ended
 
     async def check(self, source: Source, content: Content) -> None:
         """As `PromptWay`."""
@@ -182,8 +187,9 @@ class Desked:
     async def start(self, **sections: Any) -> None:
         """Start the listener."""
         await self.home.start(**sections)
-        ways = cast("dict[str, Any]", self.home.listener._parts.agent.prompting._ways)
-        ways[SERVER] = self.desk
+        prompting = self.home.listener._parts.agent.prompting
+        cast("dict[str, Any]", prompting._ways)[SERVER] = self.desk
+        prompting._servers = cast("dict[str, Any]", {SERVER: self.desk})
         for prompt in self.kept.prompts.all():
             self.kept.prompts.wake(prompt.id)
 

@@ -10,10 +10,11 @@ Rules:
   * An agent may go on after the end of a turn, and end it again. Then the notice tells of the later end. If it is on
     the phone already, it is brought up to date; but a later end has a notice of its own if it comes long after that
     one, or after another prompt from the phone.
-  * A turn that begins while the notice of the one before waits shows that somebody is at the desk: it is dropped. A
-    prompt that is sent from the phone shows that somebody is there: it is told at once.
+  * A turn that begins while the notice of the one before waits shows that somebody is at the desk, and the notice is
+    dropped. If a prompt from the phone begins that turn, the person is at the phone, and the notice is posted at once.
+  * A turn that an agent begins by itself, as when a background task has ended, goes on with the one before.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once. If the next turn ends
-    before Telegram took it, it stays `untold` and comes first.
+    before Telegram took it, it stays `untold` and comes first. So does an end that waits when that next turn is ours.
   * Only the newest notice of a session keeps its buttons.
   * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
@@ -100,29 +101,36 @@ class TellRetry:
 NoticeOrder = Post | Update | TakeButtons | Pause | TellRetry
 
 
-def busy(notice: Notice, now_s: float) -> Notice:
-    """Return the notice after its session was seen at work."""
+def busy(notice: Notice, now_s: float, *, is_ours: bool = False) -> Notice:
+    """Return the notice after its session was seen at work; `is_ours`: with a prompt from the phone."""
     is_late = 0 <= now_s - notice.heard_s < AFTERMATH_S
-    return notice if is_late else _unwanted(notice)
+    return notice if is_late and not is_ours else _followed(notice, is_ours=is_ours)
 
 
-def began(notice: Notice, turn_id: str, at_s: float, prompt_id: str = "") -> Notice:
+def began(
+    notice: Notice, turn_id: str, at_s: float, prompt_id: str = "", *, is_ours: bool = False, goes_on: bool = False
+) -> Notice:
     """Return the notice after this turn began at `at_s` (epoch).
 
     A later report of it says that something came into the turn, maybe a prompt from the phone, and that it runs.
+    `is_ours`: a prompt from the phone is with the session. `goes_on`: the agent began the turn by itself.
     """
-    known = next((one for one in notice.begun if one.turn_id == turn_id), None)
+    known = begun(notice, turn_id)
+    if known is None and goes_on and notice.begun:
+        known, notice = notice.begun[-1], replace(notice, is_stopped=False, is_left=False)
     if known is not None:
-        later = replace(known, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
-        begun = tuple(later if one == known else one for one in notice.begun)
-        return replace(notice if prompt_id else _unwanted(notice), begun=begun)
-    begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
-    return replace(_unwanted(notice), begun=begun, is_stopped=False, is_left=False)
+        later_id = known.later_id if turn_id == known.turn_id else turn_id
+        later = replace(known, later_id=later_id, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
+        all_begun = tuple(later if one == known else one for one in notice.begun)
+        return replace(notice if prompt_id or goes_on else _followed(notice, is_ours=is_ours), begun=all_begun)
+    all_begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
+    after = notice if goes_on else _followed(notice, is_ours=is_ours)
+    return replace(after, begun=all_begun, is_stopped=False, is_left=False)
 
 
-def hurried(notice: Notice) -> Notice:
-    """Return the notice after a prompt from the phone was sent to its session: it no longer waits for the desk."""
-    return replace(notice, is_ours=True) if notice.phase == "waiting" else notice
+def begun(notice: Notice, turn_id: str) -> Begun | None:
+    """Return the beginning of this turn, None if Hermes has not heard of it."""
+    return next((one for one in notice.begun if turn_id in {one.turn_id, one.later_id or one.turn_id}), None)
 
 
 def stopped(notice: Notice) -> Notice:
@@ -148,10 +156,11 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
 
     `is_ours`: a prompt from the phone began it or came into it.
     """
-    began_s = next((one.at_s for one in notice.begun if one.turn_id == turn.id), None)
+    beginning = begun(notice, turn.id)
+    if beginning is not None and (turn.began_s is None or turn.id == beginning.later_id):
+        turn = replace(turn, id=beginning.turn_id, began_s=beginning.at_s)
     turn = replace(
         turn,
-        began_s=began_s if turn.began_s is None else turn.began_s,
         words=turn.words[-LONGEST_WORDS:],
         failure=turn.failure[:LONGEST_REASON],
     )
@@ -160,13 +169,14 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         return notice
     if known is not None and turn.ended_s < known.ended_s <= now_s:  # an end in the future says: the clock was wrong
         return notice
-    begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
+    all_begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
     is_later_end = _is_same(known, turn)
+    stays = known is not None and not is_later_end and (notice.is_ours or is_ours) and _lacks_latest(notice)
     is_ours = is_ours or (is_later_end and notice.is_ours)
-    after = replace(notice, begun=begun, turn=turn, is_ours=is_ours, retry=None)
+    after = replace(notice, begun=all_begun, turn=turn, is_ours=is_ours, retry=None)
     if is_later_end and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
-    if known is not None and not is_later_end and notice.is_ours and _lacks_latest(notice):
+    if known is not None and stays:
         after = replace(after, untold=(*notice.untold, known)[-MOST_UNTOLD:])
     after = replace(after, phase="waiting", heard_s=now_s)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
@@ -216,9 +226,11 @@ def _is_wanted(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float) -> 
     return is_wanted and now_s - turn.ended_s < LATEST_S
 
 
-def _unwanted(notice: Notice) -> Notice:
-    """Return the notice after somebody was seen at the desk."""
-    return _dropped(notice) if notice.phase == "waiting" and not notice.is_ours else notice
+def _followed(notice: Notice, *, is_ours: bool) -> Notice:
+    """Return the notice after the next turn began; `is_ours`: with a prompt from the phone, else at the desk."""
+    if notice.phase != "waiting" or notice.is_ours:
+        return notice
+    return replace(notice, is_ours=True) if is_ours else _dropped(notice)
 
 
 def _dropped(notice: Notice) -> Notice:

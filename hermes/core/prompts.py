@@ -75,8 +75,8 @@ MOST_TRIES: Final = 4
 """So often an accepted prompt is sent that does not show up in the record."""
 LONGEST_REASON: Final = 500
 
-OVER: Final[frozenset[PromptPhase]] = frozenset({"finished", "failed", "stopped", "withdrawn"})
-WITH_AGENT: Final[frozenset[PromptPhase]] = frozenset({"sending", "admitted", "running"})
+OVER: Final = frozenset({"finished", "failed", "stopped", "withdrawn"})
+WITH_AGENT: Final = frozenset({"sending", "admitted", "running"})
 
 
 @dataclass(frozen=True, slots=True)

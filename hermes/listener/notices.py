@@ -55,19 +55,23 @@ class Notices(Records[Notice]):
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.
 
-        `is_ours`: the turn that has ended answers a prompt from the phone. Raises NotSaved, but not for Busy and Quiet.
+        `is_ours`: the turn that works, begins or has ended is that of a prompt from the phone. Raises NotSaved, but not
+        for Busy and Quiet.
         """
         if not self.rules.is_watching:
             return
         match signal:
             case Busy(session_id):
-                await self._all_of(session_id, partial(notices.busy, now_s=self.now()))
+                await self._all_of(session_id, partial(notices.busy, now_s=self.now(), is_ours=is_ours))
             case Quiet(session_id, ""):
                 await self._all_of(session_id, notices.quiet)
             case Retrying(retry):
                 await self._retrying(retry)
-            case TurnBegan(agent, session_id, turn_id, at_s, prompt_id):
-                await self.of(agent, session_id, lambda found: notices.began(found, turn_id, at_s, prompt_id))
+            case TurnBegan(agent, session_id, turn_id, at_s, prompt_id, goes_on=goes_on):
+                began = partial(
+                    notices.began, turn_id=turn_id, at_s=at_s, prompt_id=prompt_id, is_ours=is_ours, goes_on=goes_on
+                )
+                await self.of(agent, session_id, began)
             case TurnStopped(agent, session_id) | SessionEnded(agent, session_id):
                 after = self.of_session(agent, session_id)
                 if after is not None:
@@ -81,12 +85,6 @@ class Notices(Records[Notice]):
                     lambda found: notices.ended(found, turn, rules, now_s, is_ours=is_ours),
                 )
                 log.info("notice %s: a turn of session %s: %s", after.id, after.session_id, after.phase)
-
-    async def hurry(self, agent: str, session_id: str) -> None:
-        """A prompt from the phone is with this session: tell the end of its last turn at once. Raises StoreError."""
-        notice = self.of_session(agent, session_id)
-        if notice is not None:
-            await self.change(notice.id, notices.hurried)
 
     async def _retrying(self, retry: Retry) -> None:
         rules, now_s, source = self.rules, self.now(), retry.source
@@ -110,7 +108,7 @@ class Notices(Records[Notice]):
     def begun(self, agent: str, session_id: str, turn_id: str) -> Begun | None:
         """Return the beginning of this turn, None if Hermes has not heard of it."""
         notice = self.of_session(agent, session_id)
-        return next((one for one in notice.begun if one.turn_id == turn_id), None) if notice is not None else None
+        return None if notice is None else notices.begun(notice, turn_id)
 
     async def mute(self, source: Source, *, on: bool) -> None:
         """Post no notices of this session, of whatever machine, or post them again. Raises NotSaved."""

@@ -77,6 +77,11 @@ class Prompts(Records[Prompt]):
         known = ((one, one.target.source) for one in self.ours() if one.tries and one.phase in phases and one.target)
         return [one for one, source in known if (source.agent, source.session_id) == (agent, session_id)]
 
+    def is_with_agent(self, session_id: str) -> bool:
+        """Tell whether a prompt was sent to this session of this machine, and is not over."""
+        sent = (one for one in self.ours() if one.tries and one.phase in prompts.WITH_AGENT)
+        return any(one.target is not None and one.target.source.session_id == session_id for one in sent)
+
     def is_next(self, prompt: Prompt) -> bool:
         """Tell whether no prompt of its session that comes before it is under way or waits for its turn.
 

@@ -97,12 +97,14 @@ class Begun:
 
     - `prompt_id`: the latest prompt from the phone that began it or came into it.
     - `runs_s`: when something came into it last (epoch).
+    - `later_id`: the agent's id of it since the agent went on with it by itself, "" before.
     """
 
     turn_id: str
     at_s: float
     prompt_id: str = ""
     runs_s: float = 0.0
+    later_id: str = ""
 
 
 NoticePhase = Literal["none", "waiting", "posted", "dropped"]
@@ -117,9 +119,9 @@ class Notice:
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
     - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
-    - `is_ours`: a prompt from the phone began that turn, came into it, or was sent while its notice waited, so that its
-      end is always told.
-    - `untold`: earlier turns whose ends answer prompts from the phone, and could not be posted yet.
+    - `is_ours`: a prompt from the phone began that turn or came into it, so that its end is always told; or one began
+      the next turn while the notice waited.
+    - `untold`: earlier turns whose ends the phone is to hear of, because of its prompts, and that are not posted yet.
     - `is_muted`: the person wants no notices of the session, but for those.
     - `retry`: the turn that runs keeps trying to reach its model. `retry_shown`: the message about that.
     - `shown`: the newest notice of the session on the phone. `outdated`: earlier ones that still have their buttons.

@@ -78,6 +78,7 @@ class TurnBegan:
     Only agents tell it that keep no times of turns.
 
     - `prompt_id`: the id of that prompt, if it is from the phone; an agent that does not know it says `from_phone`.
+    - `goes_on`: the agent began it by itself, and goes on with what the turn before was about.
     - `ends_asks`: so its session waits for no answer any more.
     """
 
@@ -87,6 +88,7 @@ class TurnBegan:
     at_s: float
     prompt_id: str = ""
     from_phone: bool = False
+    goes_on: bool = False
     ends_asks: bool = True
 
 

@@ -97,15 +97,65 @@ def test_a_turn_that_begins_meanwhile_drops_the_notice_that_waits() -> None:
     assert notices.busy(posted, 310.0) == posted
 
 
-def test_a_prompt_from_the_phone_lets_the_notice_that_waits_be_told_at_once() -> None:
-    """Whatever begins after it; a notice that was dropped or posted stays as it is."""
-    hurried = notices.hurried(notices.ended(NEW, turn(), RULES, 301.0))
-    for after in (hurried, notices.busy(hurried, 310.0), notices.began(hurried, "t2", 310.0, "msg_1")):
+def test_a_prompt_from_the_phone_lets_the_notice_that_waits_be_posted_at_once() -> None:
+    """It begins the next turn; a notice that was dropped or posted stays as it is."""
+    waiting = notices.ended(NEW, turn(), RULES, 301.0)
+    for after in (
+        notices.busy(waiting, 301.0, is_ours=True),
+        notices.began(waiting, "t2", 301.0, "msg_1", is_ours=True),
+    ):
         assert notices.due(after, POST_AFTER_S, 301.0) == Post(turn())
-    posted = notices.posted(hurried, shown(turn()))
+        assert notices.due(notices.busy(after, 310.0), POST_AFTER_S, 310.0) == Post(turn())
+    posted = notices.posted(waiting, shown(turn()))
     dropped = notices.ended(NEW, turn(ended_s=119.0), RULES, 301.0)
     for other in (NEW, posted, dropped):
-        assert notices.hurried(other) == other
+        assert notices.busy(other, 400.0, is_ours=True) == other
+
+
+def test_an_end_that_waits_comes_before_the_answer_to_a_prompt_from_the_phone() -> None:
+    """Also if nobody told that the turn of the prompt began."""
+    waiting = notices.ended(NEW, turn(), RULES, 301.0)
+    answer = turn("t2", began_s=301.0, ended_s=305.0)
+    answered = notices.ended(waiting, answer, RULES, 305.0, is_ours=True)
+    assert notices.due(answered, POST_AFTER_S, 305.0) == Post(turn())
+    told = notices.posted(answered, shown(turn()))
+    assert notices.due(told, POST_AFTER_S, 305.0) == Post(answer)
+
+
+def test_a_turn_that_the_agent_begins_by_itself_goes_on_with_the_one_before() -> None:
+    """Its end is a later end of that one: as long as both, and told if that one is."""
+    waiting = notices.ended(notices.began(NEW, "t1", 1.0), turn(began_s=None), RULES, 301.0)
+    works = notices.began(waiting, "t2", 310.0, goes_on=True)
+    assert works.phase == "waiting", "nobody is at the desk because of it"
+    assert notices.is_running(works)
+    later = notices.ended(works, turn("t2", began_s=310.0, ended_s=320.0), RULES, 320.0)
+    assert notices.due(later, 0.0, 320.0) == Post(turn(began_s=1.0, ended_s=320.0))
+    assert not notices.is_running(later)
+    again = notices.began(later, "t3", 330.0, goes_on=True)
+    assert [(one.turn_id, one.later_id, one.at_s) for one in again.begun] == [("t1", "t3", 1.0)]
+
+
+def test_a_turn_that_goes_on_with_one_from_the_phone_is_told_however_short() -> None:
+    """The person waits for what their prompt comes to."""
+    asked = notices.began(NEW, "t1", 300.0, "msg_1", is_ours=True)
+    first = replace(turn(began_s=300.0, ended_s=302.0), prompt_id="msg_1")
+    told = notices.posted(notices.ended(asked, first, RULES, 302.0, is_ours=True), shown(first))
+    works = notices.began(notices.stopped(told), "t2", 303.0, goes_on=True)
+    assert notices.is_running(works)
+    second = replace(first, id="t2", ended_s=304.0)
+    assert notices.due(notices.ended(works, second, RULES, 304.0), POST_AFTER_S, 304.0) == Update(
+        shown(first), replace(second, id="t1")
+    )
+
+
+def test_a_turn_that_the_agent_begins_first_of_all_is_one_of_its_own() -> None:
+    """Hermes has not heard of the one before."""
+    waiting = notices.ended(NEW, turn(), RULES, 301.0)
+    works = notices.began(waiting, "t2", 310.0, goes_on=True)
+    assert works.phase == "waiting"
+    assert notices.ended(works, turn("t2", began_s=None, ended_s=500.0), RULES, 500.0).turn == turn(
+        "t2", began_s=310.0, ended_s=500.0
+    )
 
 
 @pytest.mark.parametrize("again", [turn(), turn("t0", ended_s=299.0)], ids=["the same", "an older one"])
@@ -308,7 +358,7 @@ def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
 class Spot:
     """A notice, the order that Telegram has not answered yet, what each message says, and the latest end of each turn.
 
-    `wanted`: the ends that answer a prompt from the phone, or waited for the desk when one was sent.
+    `wanted`: the ends that answer a prompt from the phone, or waited for the desk when one came next.
     """
 
     notice: Notice = NEW
@@ -319,16 +369,20 @@ class Spot:
     def ends(self, one: Turn, *, is_ours: bool) -> Spot:
         """Let this turn end."""
         after = notices.ended(self.notice, one, RULES, 10_000.0, is_ours=is_ours)
-        others = frozenset(other for other in self.wanted if other.id != one.id)
-        if after == self.notice or not (is_ours or others != self.wanted):
+        wanted = self.waited() if is_ours else self.wanted
+        others = frozenset(other for other in wanted if other.id != one.id)
+        if after == self.notice or not (is_ours or others != wanted):
             return replace(self, notice=after)
         return replace(self, notice=after, wanted=others | {one})
 
-    def hurries(self) -> Spot:
-        """Let a prompt from the phone be sent, and its turn begin."""
-        waits, turn = self.notice.phase == "waiting", self.notice.turn
-        wanted = self.wanted | {turn} if waits and turn is not None else self.wanted
-        return replace(self, notice=notices.busy(notices.hurried(self.notice), 20_000.0), wanted=wanted)
+    def is_followed(self) -> Spot:
+        """Let a prompt from the phone begin the next turn."""
+        return replace(self, notice=notices.busy(self.notice, 20_000.0, is_ours=True), wanted=self.waited())
+
+    def waited(self) -> frozenset[Turn]:
+        """The wanted ends if the notice that waits is one of them now."""
+        turn = self.notice.turn
+        return self.wanted | {turn} if self.notice.phase == "waiting" and turn is not None else self.wanted
 
     def order(self) -> Post | Update | None:
         """What is to be done for the phone, but for buttons."""
@@ -352,7 +406,7 @@ class Spot:
         """All that can happen."""
         yield from (self.ends(one, is_ours=True) for one in turns)
         yield from (self.ends(one, is_ours=False) for one in (SAID_LATER, SHORT))
-        yield self.hurries()
+        yield self.is_followed()
         if self.flight is not None:
             yield from (self.landed(), replace(self, flight=None))
         elif (order := self.order()) is not None:

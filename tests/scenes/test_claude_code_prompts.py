@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from hermes.sandbox.phone_values import ShownMessage
     from tests.harness.messages import MessagesModel
-    from tests.scenes.stage import Stage
+    from tests.scenes.stage import Json, Stage
 
 COLOUR = question("Which colour?", "Colour", "Red", "Blue")
 
@@ -272,6 +272,31 @@ def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: St
     stage.phone.tap(asked, "SQLite")
     told = stage.turned(notice, "Still,") if there else stage.ended("Still,")
     assert (told.message_id == notice.message_id) is there
+
+
+def test_the_result_of_a_background_task_is_told(stage: Stage, home: Home, desk: Any) -> None:
+    """Claude Code ends its turn, and begins one by itself when the task has ended: that goes on with the first."""
+    stage.stop()
+    stage.start(notices={"finished": "1h"}, prompts={"enabled": True})
+    settings = json.loads(home.settings.read_text())
+    settings["permissions"]["allow"] = ["Bash"]
+    home.settings.write_text(json.dumps(settings))
+    go = home.project / "go"
+    works = {"command": f"until [ -e {go} ]; do sleep 0.2; done", "description": "tests", "run_in_background": True}
+    desk({"text": "Ready."}).wait_answered("Ready.")
+    stage.phone.write("/sessions")
+    stage.phone.tap(stage.asked("Your sessions"), "shop-api")
+    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
+    stage.asked("Type your prompt")
+    steps: list[Json] = [
+        {"tool": "Bash", "args": works},
+        {"text": "I wait for the tests."},
+        {"text": "All tests pass."},
+    ]
+    stage.phone.write(script(steps, "background"))
+    notice = stage.ended("I wait for the tests.")
+    go.touch()
+    stage.turned(notice, "All tests pass.")
 
 
 def write_into(stage: Stage, notice: ShownMessage, text: str) -> None:

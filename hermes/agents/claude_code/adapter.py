@@ -12,9 +12,10 @@ A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all
 a person interrupts has no end; one goes on after its end, and ends again, if another Stop hook wants it. While a turn
 runs, what a person types is told at once with the id of that turn, and comes into it at its next step. If the turn ends
 before, what was typed begins a turn of its own, of which only the end is told. A prompt from the phone comes into the
-next step, too, and is told then; or it begins a turn. No payload has a time: the inbox adds it. The hook adds
-`from_phone` (this prompt is one from the phone, see `install`), `began` (when the turn that ends began, in epoch
-milliseconds) and `nobody_there` (see `shape`).
+next step, too, and is told then; or it begins a turn. So does a background task, when it has ended. No payload has a
+time: the inbox adds it. The hook adds `from_phone` (this prompt is one from the phone, see `install`), `goes_on` (it is
+the news of a background task), `began` (when the turn that ends began, in epoch milliseconds) and `nobody_there` (see
+`shape`).
 """
 
 from __future__ import annotations
@@ -164,9 +165,9 @@ def _over(record: Record, _: str) -> Signal:
 
 
 def _began(record: Record, _: str) -> Signal:
-    from_phone = flag_of(record, "from_phone", "payload", absent=False)
+    from_phone, goes_on = (flag_of(record, key, "payload", absent=False) for key in ("from_phone", "goes_on"))
     turn_id = words_of(record, "prompt_id", "payload")
-    return TurnBegan(AGENT, _session(record), turn_id, 0.0, from_phone=from_phone)
+    return TurnBegan(AGENT, _session(record), turn_id, 0.0, from_phone=from_phone, goes_on=goes_on)
 
 
 def _left(record: Record, _: str) -> Signal:

@@ -24,6 +24,8 @@ WAKE_SUMMARY = "A prompt from your phone, through Hermes"
 """What the terminal shows above the agent's answer; it does not show the prompt."""
 WAKE_MESSAGE = "The user wrote this prompt on their phone, and sent it here with Hermes:"
 """What the model reads before the prompt."""
+_BY_ITSELF = "<task-notification>"
+"""So begins the prompt of a turn that Claude Code begins by itself: a task or a hook in the background has ended."""
 
 
 def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> PromptPlace | None:
@@ -41,8 +43,11 @@ def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "dict[st
     """Return what the hook knows beyond the payload, see `adapter`. The text that a person typed is not kept."""
     event = payload["hook_event_name"]
     found: dict[str, Any] = {}
-    if event == "UserPromptSubmit" and WAKE_MESSAGE in str(payload.get("prompt") or ""):
+    prompt = str(payload.get("prompt") or "") if event == "UserPromptSubmit" else ""
+    if WAKE_MESSAGE in prompt:
         found["from_phone"] = True
+    elif prompt.startswith(_BY_ITSELF):
+        found["goes_on"] = True
     if event in ASKS | ENDS and is_nobody_there(environ):
         found["nobody_there"] = True
     if event in ENDS and 0 < (began_s := _began_s(payload)) <= time.time():

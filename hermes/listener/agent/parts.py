@@ -96,7 +96,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
         **_by_hook(kept, store.home, given.machine),
     }
     projects = config.prompts.projects
-    prompting = Prompting(kept.prompts, kept.notices, ways, store, config.prompts.writable)
+    prompting = Prompting(kept, ways, servers, store, config.prompts.writable)
     listing = Listing(ways, kept.lists, kept.cards, projects, now=store.home.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing, ways

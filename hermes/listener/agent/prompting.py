@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -18,17 +19,19 @@ from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import moved, refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentError, AgentRefused, Missing, NotThere
+from hermes.listener.agent.turns import Turns
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.files import Attachment
 from hermes.model.prompt import Sight
 from hermes.model.prompt_events import Accepted, Declined, Seen, SessionMade, StopTold, Trying, Unreached
+from hermes.model.signals import TurnEnded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes.agents.prompting import HasPrompts, PromptWay
-    from hermes.listener.notices import Notices
-    from hermes.listener.prompts import Prompts
+    from hermes.agents.server import AgentServer
+    from hermes.listener.kept import Kept
     from hermes.model.ask import Source
     from hermes.model.prompt import Prompt, Target
     from hermes.model.prompt_events import PromptEvent
@@ -48,16 +51,18 @@ class Prompting:
 
     def __init__(
         self,
-        prompts: Prompts,
-        notices: Notices,
+        kept: Kept,
         ways: Mapping[str, HasPrompts],
+        servers: Mapping[str, AgentServer],
         store: Store,
         projects: tuple[str, ...] | None,
     ) -> None:
         """`projects` are those that the phone may write to, () for all; None if prompts are off."""
-        self._prompts = prompts
-        self._notices = notices
+        self._prompts = kept.prompts
+        self._notices = kept.notices
+        self._turns = Turns(kept)
         self._ways = ways
+        self._servers = servers
         self._store = store
         self._projects = projects
 
@@ -185,6 +190,7 @@ class Prompting:
             if prompts.is_free(prompt):  # nothing has left yet: what the agent does not take is said before it does
                 files = await self._files(prompt)
                 await way.check(target.source, replace(prompts.content(prompt), files=files))
+                await self._tell_last_turn(prompt, target.source)
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
         if files and await self._has_changed(prompt, target, way):
@@ -192,7 +198,6 @@ class Prompting:
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
             return 0.0
-        await self._notices.hurry(target.source.agent, target.source.session_id)  # its turn would drop the notice
         try:
             files = await self._files(after) if files is None else files
             await way.send(target.source, after.record_id, replace(prompts.content(after), files=files))
@@ -200,6 +205,16 @@ class Prompting:
             log.info("prompt %s was refused: %s", prompt.id, error)
             return await self._happen(prompt, Declined(_why(error)))
         return await self._happen(prompt, Accepted())
+
+    async def _tell_last_turn(self, prompt: Prompt, source: Source) -> None:
+        """Take in how the turn before the prompt ended: once the prompt's own turn has begun, no server can tell."""
+        server = self._servers.get(way_name(source))
+        if server is None:
+            return  # hooks and plugins tell each end
+        with suppress(AgentRefused):
+            turn = await server.turn(source.session_id, source.directory)
+            if turn is not None and (turn.ended_s >= prompt.asked_s or self._prompts.has_begun(turn)):
+                await self._turns.take(TurnEnded(turn))
 
     async def _has_changed(self, prompt: Prompt, target: Target, way: PromptWay) -> bool:
         """Tell whether the phone was locked, or the session has gone to work, while the files were read."""

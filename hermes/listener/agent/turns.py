@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.core.prompts import WITH_AGENT
 from hermes.model.prompt import Sight
 from hermes.model.prompt_events import Seen
-from hermes.model.signals import TurnBegan, TurnEnded, TurnStopped
+from hermes.model.signals import Busy, TurnBegan, TurnEnded, TurnStopped
 
 if TYPE_CHECKING:
     from hermes.listener.kept import Kept
@@ -32,6 +31,8 @@ class Turns:
     async def take(self, signal: TurnReport) -> None:
         """Keep the report of a turn; on disk when this returns. Raises StoreError."""
         match signal:
+            case Busy(session_id):
+                await self._notices.take(signal, is_ours=self._prompts.is_with_agent(session_id))
             case TurnBegan():
                 await self._began(signal)
             case TurnEnded():
@@ -44,11 +45,11 @@ class Turns:
 
     async def _began(self, signal: TurnBegan) -> None:
         agent, session_id = signal.agent, signal.session_id
-        known = self._notices.begun(agent, session_id, signal.turn_id)
-        named = known.prompt_id if known is not None else ""
         came = self._prompt_of(signal)
-        prompt_id = came or named
-        await self._notices.take(replace(signal, prompt_id=came))
+        is_ours = bool(came) or self._prompts.is_with_agent(session_id)
+        await self._notices.take(replace(signal, prompt_id=came), is_ours=is_ours)
+        begun = self._notices.begun(agent, session_id, signal.turn_id)
+        prompt_id = came if begun is None else begun.prompt_id
         prompt = self._prompts.of_record(prompt_id)
         await self._interrupt(agent, session_id, but=prompt_id)
         if prompt is not None:
@@ -70,17 +71,16 @@ class Turns:
                 await self._see(prompt, Sight("idle", "stopped"))
 
     async def _ended(self, signal: TurnEnded) -> None:
-        turn, source = signal.turn, signal.turn.source
+        turn = signal.turn
+        source = turn.source
         begun = self._notices.begun(source.agent, source.session_id, turn.id)
-        prompt_id = "" if begun is None else begun.prompt_id
         if begun is None:
             await self._notices.take(signal, is_ours=self._prompts.has_begun(turn))
-        else:
-            ended = replace(signal, turn=replace(turn, prompt_id=prompt_id))
-            await self._notices.take(ended, is_ours=bool(prompt_id))
-        if self._prompts.at(source.agent, source.session_id, *WITH_AGENT):  # its turn would drop the notice
-            await self._notices.hurry(source.agent, source.session_id)
-        prompt = self._prompts.of_record(prompt_id)
+            return
+        await self._notices.take(
+            replace(signal, turn=replace(turn, prompt_id=begun.prompt_id)), is_ours=bool(begun.prompt_id)
+        )
+        prompt = self._prompts.of_record(begun.prompt_id)
         if prompt is not None:
             record: RecordState = "failed" if turn.failure else "finished"
             await self._see(prompt, Sight("idle", record, reason=turn.failure, ended_s=turn.ended_s))

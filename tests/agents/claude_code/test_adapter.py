@@ -128,6 +128,17 @@ def test_a_turn_that_the_phone_began_says_so() -> None:
     assert begun.from_phone
 
 
+def test_a_turn_that_claude_code_began_by_itself_says_so() -> None:
+    """Its prompt is the news of a background task; one from the phone comes in the same form."""
+    news = {"hook_event_name": "UserPromptSubmit", "prompt": "<task-notification>\n<task-id>b1</task-id>"}
+    assert SHAPE.prompts is not None
+    assert SHAPE.prompts.adds(news, {}) == {"goes_on": True}
+    assert SHAPE.prompts.adds(news | {"prompt": f"{news['prompt']} {WAKE_MESSAGE} Go on"}, {}) == {"from_phone": True}
+    begun = signal("UserPromptSubmit", goes_on=True)
+    assert isinstance(begun, TurnBegan)
+    assert begun.goes_on
+
+
 def test_the_end_of_a_turn_says_when_it_began(tmp_path: Path) -> None:
     """The hook finds that in Claude Code's record, if it can."""
     record = tmp_path / "record.jsonl"

@@ -201,6 +201,24 @@ async def test_a_turn_of_the_desk_is_not_that_of_the_prompt(house: House) -> Non
     assert house.prompt().phase == "finished"
 
 
+async def test_a_turn_that_goes_on_by_itself_is_still_that_of_the_prompt(house: House) -> None:
+    """Its end is told; and it stops no prompt, also if it begins before the end of the turn is heard."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    await house.turns.take(TurnBegan(AGENT, "ses_1", "turn_2", house.now_s, goes_on=True))
+    assert await house.look() == ("busy", "running")
+    await house.ends("turn_1")
+    assert house.prompt().phase == "finished"
+    house.now_s += 1
+    await house.ends("turn_2")
+    notice = house.kept.notices.of_session(AGENT, "ses_1")
+    assert notice is not None
+    assert notice.turn is not None
+    assert (notice.is_ours, notice.turn.id, notice.turn.ended_s) == (True, "turn_1", house.now_s)
+
+
 async def test_the_end_of_a_turn_is_told_although_a_prompt_from_the_phone_follows_at_once(house: House) -> None:
     """The prompt was sent while the turn ran, and did not come into it."""
     await house.keep()
@@ -211,8 +229,8 @@ async def test_the_end_of_a_turn_is_told_although_a_prompt_from_the_phone_follow
     await house.begins("ours", from_phone=True)
     notice = house.kept.notices.of_session(AGENT, "ses_1")
     assert notice is not None
-    assert notices.due(notice, 30.0, house.now_s) == Post(notice.turn)  # type: ignore[arg-type]
     assert notice.turn is not None
+    assert notices.due(notice, 30.0, house.now_s) == Post(notice.turn)
     assert (notice.turn.id, notice.turn.words) == ("typed", "Done.")
 
 

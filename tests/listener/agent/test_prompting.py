@@ -13,8 +13,7 @@ from hermes.core.notices import NoticeRules
 from hermes.core.prompts import STARTS_S
 from hermes.errors import AgentAway
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
-from hermes.listener.notices import Notices
-from hermes.listener.prompts import Prompts
+from hermes.listener.kept import Kept
 from hermes.listener.wakes import Wakes
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.ask import Source
@@ -42,9 +41,9 @@ class House:
     def __init__(self, root: Path) -> None:
         self.now_s = 2.0
         self.store = a_store(root, now=lambda: self.now_s)
-        self.prompts = Prompts(self.store.prompts, Wakes(), now=self.store.now)
-        self.notices = Notices(self.store.notices, NoticeRules(), Wakes(), now=self.store.now)
-        self.prompting = Prompting(self.prompts, self.notices, {}, self.store, ())
+        self.kept = Kept(self.store, NoticeRules(), Wakes())
+        self.prompts, self.notices = self.kept.prompts, self.kept.notices
+        self.prompting = Prompting(self.kept, {}, {}, self.store, ())
 
     async def keep(self, prompt: Prompt) -> None:
         """Keep a prompt."""
@@ -86,7 +85,7 @@ async def test_a_file_that_is_gone_before_the_next_try_counts_as_a_try(house: Ho
     desk = Desk()
     source = desk.session("Fix login flow")
     ways = {way_name(source): desk}
-    prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
+    prompting = Prompting(house.kept, ways, {}, house.store, ())
     target = replace(TARGET, source=source, can=desk.can)
     part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
     await house.keep(replace(TRIED, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
@@ -104,7 +103,7 @@ async def with_picture(house: House, desk: Desk) -> tuple[Source, Prompting]:
     part = Part(7, "look", file=File("f", mime="image/jpeg", size=1, is_here=True))
     await house.store.files.write(BEGUN.id, 7, b"x")
     await house.keep(replace(BEGUN, target=target, parts=(part,), is_clear=True, seen_s=house.now_s))
-    return source, Prompting(house.prompts, house.notices, {way_name(source): desk}, house.store, ())
+    return source, Prompting(house.kept, {way_name(source): desk}, {}, house.store, ())
 
 
 async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prompt(house: House) -> None:
@@ -146,7 +145,7 @@ class Shared:
         for desk in (self.served, self.plugged):
             desk.session("Fix login flow")
         ways = {"served": self.served, without_server("opencode"): self.plugged}
-        self.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
+        self.prompting = Prompting(house.kept, ways, {}, house.store, ())
 
     async def keep(self, prompt: Prompt = QUEUED, *, server: str = "served") -> None:
         """Keep the prompt."""
@@ -303,7 +302,7 @@ async def test_a_turn_that_begins_while_a_further_process_is_asked_counts(
     shared.plugged.is_own = begins_in == "plugged"
     await shared.told("", 2.0)
     ways = {"served": shared.served, without_server("opencode"): shared.plugged, "silent": Silent()}
-    shared.prompting = Prompting(house.prompts, house.notices, ways, house.store, ())
+    shared.prompting = Prompting(house.kept, ways, {}, house.store, ())
     await shared.keep()
     waiting = await shared.steps(1)
     assert waiting.phase == "queued"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.core.notices import AFTERMATH_S
 from hermes.errors import AgentRefused
+from hermes.listener.agent.turns import Turns
 from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.notice import Turn
 from hermes.model.prompt_events import Declined, StopWanted
@@ -80,18 +80,45 @@ async def test_a_reply_to_an_older_notice_goes_to_its_session(desk: Desked, shop
 async def test_the_end_of_the_turn_before_a_prompt_is_told(desk: Desked, shop: Source) -> None:
     """At once, although it waits for the desk otherwise: the person is at the phone."""
     shown = await desk.notice(shop)
-    await desk.again(questions={"post_after": "30s"})
+    await desk.again(questions={"post_after": "1h"})
     desk.desk.sessions[shop.session_id].is_busy = True
     desk.home.person.write("Rename it", to=shown)
     await desk.phase("queued")
     at_s = desk.home.clock.now()
-    await desk.kept.notices.take(TurnEnded(Turn(shop, "OpenCode", "msg_2", at_s - 200, at_s, "And now?")))
+    turn = Turn(shop, "OpenCode", "msg_2", at_s - 200, at_s, "And now?")
+    turns = Turns(desk.kept)
+    await turns.take(TurnEnded(turn))
     desk.desk.end(shop.session_id)
     await desk.looks()
     await desk.came("Rename it")
-    desk.home.clock.advance(AFTERMATH_S)
-    await desk.kept.notices.take(Busy(shop.session_id))
+    await turns.take(Busy(shop.session_id))
     await desk.home.person.sees("And now?")
+
+
+async def test_the_end_of_the_turn_before_a_prompt_is_asked_for(desk: Desked, shop: Source) -> None:
+    """No event has told it yet; one from before the prompt was written is history."""
+    shown = await desk.notice(shop)
+    desk.desk.sessions[shop.session_id].is_busy = True
+    at_s = desk.home.clock.now()
+    desk.desk.ended = Turn(shop, "OpenCode", "msg_0", at_s - 900, at_s - 300, "Of long ago.")
+    desk.home.person.write("Rename it", to=shown)
+    await desk.phase("queued")
+    desk.home.clock.advance(10)
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.came("Rename it")
+    await desk.phase("running")
+    assert not any("Of long ago." in one.text for one in desk.home.person.shown())
+    desk.desk.received.clear()
+    desk.home.person.write("Test it", to=shown)
+    await desk.phase("queued")
+    at_s = desk.home.clock.now()
+    desk.desk.ended = Turn(shop, "OpenCode", "msg_2", at_s - 10, at_s + 1, "Renamed it.")
+    desk.home.clock.advance(10)
+    desk.desk.end(shop.session_id)
+    await desk.looks()
+    await desk.came("Test it")
+    await desk.home.person.sees("Renamed it.")
 
 
 async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -> None:
