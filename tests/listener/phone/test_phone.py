@@ -293,11 +293,12 @@ async def test_a_text_that_lacks_a_part_is_offered_although_the_next_one_ends_it
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED, buttons=True)
     await home.noted(shown)
-    home.person.write(LONG, to=shown)
-    await until(lambda: home.entry().state.joining, "the first part")
-    with unwritable(pending(home)):
-        home.person.write("and the end", to=shown)
-        await home.person.sees("I could not save that")
+    with home.clock.standing():
+        home.person.write(LONG, to=shown)
+        await until(lambda: home.entry().state.joining, "the first part")
+        with unwritable(pending(home)):
+            home.person.write("and the end", to=shown)
+            await home.person.sees("I could not save that")
     home.clock.advance(10)
     home.person.write(LONG + "DuckDB", to=home.person.message(shown.message_id))
     decision = await until(lambda: home.entry().state.decision, "the next text")
@@ -341,17 +342,18 @@ async def test_a_text_whose_second_part_was_not_taken_in_is_only_offered(home: H
     """The person hears of it, and nothing that was not meant leaves."""
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
-    home.person.write("Do NOT run it" + " ." * 2030, to=shown)
-    await until(lambda: home.entry().state.joining, "the first part saved")
-    if trouble == "locked":
-        await home.listener._store.lock_phone()
-        home.person.write("before the backup is verified")
-        await home.person.sees("🔒 Locked")
-        await home.listener._store.unlock_phone()
-    else:
-        with unwritable(pending(home)):
+    with home.clock.standing():
+        home.person.write("Do NOT run it" + " ." * 2030, to=shown)
+        await until(lambda: home.entry().state.joining, "the first part saved")
+        if trouble == "locked":
+            await home.listener._store.lock_phone()
             home.person.write("before the backup is verified")
-            await home.person.sees("I could not save that")
+            await home.person.sees("🔒 Locked")
+            await home.listener._store.unlock_phone()
+        else:
+            with unwritable(pending(home)):
+                home.person.write("before the backup is verified")
+                await home.person.sees("I could not save that")
     home.clock.advance(10)
     home.listener._parts.steps.kick("join", home.entry().id)
     await home.person.sees("Is this your answer to", buttons=True)
@@ -373,10 +375,11 @@ async def test_a_locked_phone_sends_no_text_that_is_being_joined(home: House) ->
     """It leaves once the computer unlocks the phone."""
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
-    home.person.write("w" * 3000, to=shown)
-    await until(lambda: home.entry().state.joining, "the text saved")
-    home.person.write("/lock")
-    await home.person.sees("🔒 Locked")
+    with home.clock.standing():
+        home.person.write("w" * 3000, to=shown)
+        await until(lambda: home.entry().state.joining, "the text saved")
+        home.person.write("/lock")
+        await home.person.sees("🔒 Locked")
     polls = len(home.api.control.calls("getUpdates"))
     home.clock.advance(10)
     await until(lambda: len(home.api.control.calls("getUpdates")) > polls + 2, "further polls")

@@ -174,10 +174,11 @@ async def test_a_message_beside_the_main_one_that_could_not_be_noted_is_not_sent
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     await home.noted(shown)
-    home.api.control.fault(method="sendMessage", action="hang", hang_s=3.0, processed=True)
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=60, processed=True)
     await home.person.taps(shown, "✏️ Other")
     typing = await home.person.sees(TYPE)
     with unnoted(home):
+        home.api.control.clear_faults()
         for times in range(1, 4):
             await until(lambda times=times: caplog.text.count(NOT_SAVED) >= times, "the disk's refusal")  # type: ignore[misc]
             home.listener._parts.steps.kick("phone", home.entry().id)
@@ -366,12 +367,13 @@ async def test_a_message_beside_that_is_tapped_before_its_send_is_answered(home:
     home.agent.ask([question()])
     asked = await home.person.sees(ASKED, buttons=True)
     await home.noted(asked)
-    home.api.control.fault(method="sendMessage", action="hang", hang_s=5.0, processed=True)
-    home.api.control.fault(method="deleteMessage", action="hang", hang_s=60.0)
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=60, processed=True)
     await home.person.taps(asked, "✏️ Other")
     typing = await home.person.sees("Type your answer")
     home.person.tap(typing, "✏️ Cancel typing")
     await until(lambda: home.entry().phone.copies == (typing.message_id,), "the tap on what nobody has noted yet")
+    home.api.control.clear_faults()
+    home.api.control.fault(method="deleteMessage", action="hang", hang_s=60.0)
     await until(lambda: home.entry().phone.sides, "its note")
     assert home.entry().phone.copies == ()
     home.api.control.clear_faults()

@@ -462,11 +462,12 @@ async def test_a_lock_holds_a_second_try_too(desk: Desked, shop: Source) -> None
 async def test_a_text_that_lost_a_part_to_the_lock_is_not_sent(desk: Desked, shop: Source) -> None:
     """Half of it is not what the person said."""
     shown = await desk.notice(shop)
-    desk.home.person.write(LONG, to=shown)
-    await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
-    await desk.store.lock_phone()
-    desk.home.person.write("and the end", to=shown)
-    await desk.home.person.sees("Locked")
+    with desk.home.clock.standing():
+        desk.home.person.write(LONG, to=shown)
+        await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
+        await desk.store.lock_phone()
+        desk.home.person.write("and the end", to=shown)
+        await desk.home.person.sees("Locked")
     await desk.store.unlock_phone()
     await desk.phase("withdrawn")
     await desk.home.person.sees("✖️ Cancelled: a part of it may be lost.", buttons=False)
@@ -489,11 +490,12 @@ async def test_a_text_that_cannot_be_saved_is_told_and_not_sent(desk: Desked, sh
 async def test_a_part_that_cannot_be_saved_takes_the_whole_text_with_it(desk: Desked, shop: Source) -> None:
     """Half of it is not what the person said."""
     shown = await desk.notice(shop)
-    desk.home.person.write(LONG, to=shown)
-    await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
-    with full_disk(desk):
-        desk.home.person.write("and the end", to=shown)
-        await desk.home.person.sees(SORRY)
+    with desk.home.clock.standing():
+        desk.home.person.write(LONG, to=shown)
+        await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
+        with full_disk(desk):
+            desk.home.person.write("and the end", to=shown)
+            await desk.home.person.sees(SORRY)
     await desk.phase("withdrawn")
     assert not desk.desk.received
 

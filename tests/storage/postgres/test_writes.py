@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from hermes.model.entry import Entry
 from hermes.model.notice import Notice
 from hermes.storage.postgres import connection as connection_module
 from tests.harness.postgres import Database
+from tests.listening import PATIENCE_S, until
 from tests.storage.machines import BOT, joined, machine
 from tests.storage.postgres.proxy import proxy
 from tests.storage.store_process import an_entry, one_more
@@ -40,11 +42,11 @@ SLOW_COMMITS = (
 
 @pytest.fixture
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A statement waits for a row as long as it may, so that a test sees it wait."""
-    short = f"'lock_timeout', '{connection_module._LOCKED_MS}'"
-    assert short in connection_module._SETTINGS
-    patient = connection_module._SETTINGS.replace(short, "'lock_timeout', '0'")
-    monkeypatch.setattr(connection_module, "_SETTINGS", patient)
+    """A statement waits for a row until the test lets it go on."""
+    settings, count = re.subn(r"(?<=_timeout', ')\d+", "0", connection_module._SETTINGS)
+    assert count == 2
+    monkeypatch.setattr(connection_module, "_SETTINGS", settings)
+    monkeypatch.setattr(connection_module, "PATIENCE_S", PATIENCE_S)
 
 
 @pytest.mark.usefixtures("_patient")
@@ -425,6 +427,4 @@ async def _waits(database: Database, statement: str, *, longer_than_ms: int = 0)
         WHERE wait_event_type = 'Lock' AND strpos(query, %s) > 0
             AND clock_timestamp() - query_start > %s * interval '1 ms'
     """
-    async with asyncio.timeout(3):
-        while not database.ask(waiting, statement, longer_than_ms):
-            await asyncio.sleep(0.02)
+    await until(lambda: database.ask(waiting, statement, longer_than_ms), f"{statement!r} behind a lock")
