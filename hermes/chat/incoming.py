@@ -83,6 +83,8 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
     if message.from_user is None or (message.text is None and message.effective_attachment is None):
         return Other(update_id)
     reply, file = _replied(message), _file(message)
+    # Telegram's "Reply in another chat" brings a text to a topic that it is not about.
+    is_from_elsewhere = bool(message.forward_origin or message.external_reply)
     return Text(
         update_id,
         at_s,
@@ -96,8 +98,8 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         date_s=message.date.timestamp(),
         file=file,
         caption=_words(message.caption or "") if file else "",
-        thread_id=0 if message.forward_origin else _thread(message),
-        is_forwarded=bool(message.forward_origin),
+        thread_id=0 if is_from_elsewhere else _thread(message),
+        is_forwarded=is_from_elsewhere,
     )
 
 

@@ -84,9 +84,11 @@ def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDest
     if is_aimed:
         if target is None or card is None or not _is_same(card.target, target):
             return None if target is None else ToSession(target)
+        if card.about and text.reply_to not in {None, card.typing}:
+            return ToSession(target)  # it answers another message, not the question that is over
         return ToSession(target, card.id, card.about)
-    if text.group:
-        return None
+    if text.group or text.thread_id:
+        return None  # a text in the topic of another session or project is not meant for the card
     armed = None if card is None else _still(card.target, known)
     return None if card is None or armed is None else ToSession(armed, card.id, card.about)
 
@@ -218,7 +220,7 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
     Each part of a split text, or of an album, replies to the same message (`is_aimed`), or stands in the same topic.
     The first part has no target if that message could be noted only after it, because the disk was full.
     """
-    if is_aimed and prompt.target is not None and not _is_same(target, prompt.target):
+    if prompt.target is not None and (text.is_forwarded or (is_aimed and not _is_same(target, prompt.target))):
         return False
     last = prompt.parts[-1]
     if prompt.due_s is None or is_over(prompt) or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:

@@ -105,6 +105,8 @@ def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
     joining = entry.state.joining
     if joining is None or joining.user.id != text.user.id or (text.reply_to is not None and entry is not target):
         return False
+    if text.is_forwarded and not joining.offered:
+        return False
     last = joining.parts[-1]
     is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
     # Each part of a split text except the last one is long: after a short part, no further part follows.

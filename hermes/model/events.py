@@ -174,9 +174,9 @@ class Text:
     - `file`: a picture or a document that Hermes may take; `caption`: the text below it.
     - `reply_to`: the message that it replies to. `reply_text`: the text of that message, "" unless our bot wrote it.
     - `group`: whether the chat is a group, not a private chat.
-    - `date_s`: Telegram's date of the message. It is compared only with other dates from Telegram.
-    - `thread_id`: the topic of the chat in which it was written, 0 if in none, or if it was only forwarded.
-    - `is_forwarded`: others may have written it.
+    - `date_s`: Telegram's date of the message. It is compared with other dates from Telegram, and tells its age.
+    - `thread_id`: the topic of the chat in which it was written, 0 if in none, or if `is_forwarded`.
+    - `is_forwarded`: others may have written it, or it replies to a message in another chat or topic.
     """
 
     update_id: int

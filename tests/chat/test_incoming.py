@@ -136,6 +136,17 @@ def test_a_text_in_a_topic_replies_to_nothing() -> None:
     assert (read.thread_id, read.is_forwarded) == (0, True)
 
 
+def test_a_reply_that_was_brought_to_another_topic_is_not_about_that() -> None:
+    """Telegram's "Reply in another chat": the message that it replies to stands elsewhere."""
+    update = anns("SQLite", 1)
+    origin = {"type": "hidden_user", "sender_user_name": "Hermes", "date": 1}
+    update["message"] |= {"message_thread_id": 2, "is_topic_message": True}
+    update["message"]["external_reply"] = {"origin": origin, "chat": update["message"]["chat"], "message_id": 3}
+    read = read_update(update)
+    assert isinstance(read, Text)
+    assert (read.reply_to, read.thread_id, read.is_forwarded) == (None, 0, True)
+
+
 def test_replies_in_a_group_without_topics_are_in_none() -> None:
     """Telegram gives them the number of a thread, too."""
     update = anns("plain", 1)

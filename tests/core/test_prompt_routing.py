@@ -141,6 +141,17 @@ def test_a_reply_disarms_the_card_that_waits_for_it_and_no_other() -> None:
     assert route(text(reply_to=20), known(cards=blog, notices=(notice(),))) == ToSession(target())
 
 
+def test_only_the_text_that_was_asked_for_is_the_late_answer() -> None:
+    """A reply to another message of the same session is a prompt of its own, and the card goes on waiting."""
+    late = card(armed_for=ANN.id, armed_s=999.0, about="Which database?", typing=60)
+    there = known(cards=(late,), notices=(notice(),))
+    assert route(text(), there) == ToSession(target(), "c1", "Which database?")
+    assert route(text(reply_to=60), known(cards=(replace(late, messages=(30, 60)),))) == ToSession(
+        target(), "c1", "Which database?"
+    )
+    assert route(text(reply_to=20), there) == ToSession(target())
+
+
 def test_a_target_has_no_ids_of_a_request() -> None:
     """Nor the last words, which would be kept with each prompt."""
     found = route(text(reply_to=20), known(notices=(notice(),)))
@@ -157,6 +168,7 @@ def test_after_write_a_prompt_the_next_plain_text_is_one() -> None:
     assert route(text(), known(cards=cards)) == ToSession(target(BLOG), "c2")
     assert route(text(user=BOB), known(cards=cards)) is None
     assert route(text(group=True), known(cards=cards)) is None
+    assert route(text(thread_id=7), known(cards=cards)) is None, "in the topic of another session or project"
     assert route(text(), known(cards=(card(),))) is None
 
 
@@ -194,6 +206,7 @@ def test_a_further_part_belongs_to_its_prompt() -> None:
         {"text": None},
         {"text": ""},
         {"reply_to": 99},
+        {"is_forwarded": True},
     ],
 )
 def test_another_text_is_no_part(other: dict[str, Any]) -> None:
@@ -346,6 +359,12 @@ def test_parts_stay_together_if_their_card_becomes_known_between_them(first: Par
     noted = Card("c1", CHAT, Target(BLOG, "OpenCode", CAN), messages=(77,))
     both = Sessions([offered_first], [noted], [], {"opencode": CAN})
     assert route(second, both) == ToPrompt("p1")
+
+
+def test_the_parts_of_a_forwarded_text_are_offered_together() -> None:
+    """A person then says what they are for."""
+    first = prompt(parts=(Part(49, LONG, 1000.0),), phase="unaddressed", target=None, due_s=1001.5)
+    assert route(text(is_forwarded=True), known((first,))) == ToPrompt("p1")
 
 
 def test_a_forwarded_text_is_no_prompt_by_itself() -> None:

@@ -112,6 +112,11 @@ def test_a_further_part_belongs_to_the_text_that_is_being_joined() -> None:
     assert route(text("the rest"), [joining, other]) == to("e1", "part", "the rest")
     assert route(text("the rest", reply_to=500), [joining, other]) == to("e1", "part", "the rest")
     assert route(text("other", reply_to=600), [joining, other]) == to("e2", "reply", "other")
+    forwarded = text("a stranger's words", is_forwarded=True)
+    assert route(forwarded, [joining]) == to("e1", "offered", "a stranger's words")
+    assert joining.state.joining is not None
+    offered = replace(joining, state=replace(joining.state, joining=replace(joining.state.joining, offered=True)))
+    assert route(forwarded, [offered]) == to("e1", "part", "a stranger's words")
 
 
 def test_nothing_follows_a_short_part() -> None:

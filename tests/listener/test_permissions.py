@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +14,7 @@ from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
 from tests.listening import BOTH, House, house, question, until
 
 if TYPE_CHECKING:
+    from hermes.model.entry import Entry
     from hermes.sandbox.phone_values import ShownMessage
 
 RUN = "OpenCode wants to run:"
@@ -442,6 +445,28 @@ async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
         assert "command.txt" in str(call.params["document"])
         portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
         await portless.person.gone(file)
+
+
+async def test_the_file_is_sent_again_once_all_of_it_is_known(portless: House) -> None:
+    """Its message cannot be edited, and would go on saying that this is a part."""
+    with portless.waiting("per_1"):
+        told = {"command": "echo " + "x" * 9000}
+        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
+        shown = await portless.person.sees(RUN)
+        await portless.noted(shown)
+
+        def known(entry: Entry, *, is_partial: bool) -> Entry:
+            assert entry.ask.permission is not None
+            return replace(entry, ask=replace(entry.ask, permission=replace(entry.ask.permission, partial=is_partial)))
+
+        entries = portless.listener._parts.entries
+        await entries.change(portless.entry().id, partial(known, is_partial=True))
+        await portless.person.taps(shown, "📄 Show more of it")
+        part = await portless.person.sees("As much of it as is known.")
+        await until(lambda: portless.entry().phone.sides, "the file noted")
+        await entries.change(portless.entry().id, partial(known, is_partial=False))
+        await portless.person.gone(part)
+        await portless.person.sees("All of it, as the agent wrote it.")
 
 
 # --- the commands of the chat ---------------------------------------------------------------------------------------

@@ -141,7 +141,8 @@ def _away(prompt: Prompt) -> Line:
 def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     edited = _edited(prompt)
     if prompts.is_stale(prompt, now_s):
-        waited = lasting(now_s - prompt.asked_s)
+        written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)  # Hermes may have read it hours later
+        waited = lasting(now_s - written_s)
         return line(f"⏳ Not sent yet, for {waited}. Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
     if not prompt_files.is_complete(prompt):
         return _getting(prompt, edited)

@@ -84,7 +84,8 @@ def _whole(entry: Entry, permission: Permission) -> SideScreen:
     """Return the message with the whole permission as a file, because the main message shows only a part."""
     how_much = "As much of it as is known. " if permission.partial else "All of it, as the agent wrote it. "
     said = note(how_much, code(entry))
-    return SideScreen(said, document=(file_name(permission), whole(permission)))
+    # The message of a file has no text that could be edited.
+    return SideScreen(said, document=(file_name(permission), whole(permission)), fresh=True)
 
 
 def _typing(entry: Entry, index: int, look: Look) -> SideScreen:

@@ -205,7 +205,8 @@ class PromptTexts:
         fresh = Prompt(random_id(), text.user, text.chat_id, (part,), asked_s, choices=choices, about=about)
         fresh = replace(fresh, due_s=self._due_s(text))
         if target is not None:
-            fresh = prompts.step(fresh, Addressed(now_s, target))
+            # Hermes may have been away for hours since it was written. If its clock is behind Telegram's, now counts.
+            fresh = prompts.step(fresh, Addressed(min(now_s, text.date_s), target))
         await self._prompts.make(lambda one: (one.chat_id, one.parts[0]) == (text.chat_id, part), lambda: fresh, _same)
 
     def _due_s(self, text: Text) -> float | None:

@@ -121,6 +121,19 @@ async def test_the_end_of_the_turn_before_a_prompt_is_asked_for(desk: Desked, sh
     await desk.home.person.sees("Renamed it.")
 
 
+async def test_a_prompt_that_was_written_hours_ago_does_not_begin_by_itself(desk: Desked, shop: Source) -> None:
+    """Hermes was away: nobody could see that it waits, and Telegram does not tell that it was deleted since."""
+    shown = await desk.notice(shop)
+    await desk.home.stop()
+    desk.home.person.write("Rename it", to=shown)
+    desk.home.clock.advance(8 * 3600.0)
+    await desk.start()
+    line = await desk.home.person.sees("⏳ Not sent yet, for 8 h. Send it now?", buttons=True)
+    assert desk.desk.texts() == []
+    await desk.home.person.taps(line, "Send now")
+    await desk.came("Rename it")
+
+
 async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -> None:
     """While it is queued, while it runs, when it is over, and after a restart."""
     await replied(desk, shop)
