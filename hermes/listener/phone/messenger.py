@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import ChatAway, ChatError
@@ -46,43 +47,44 @@ class Messenger:
 
         If Telegram's answers are lost, the message may come more than once.
         """
-        self._background.spawn(self._said(screen, reply_to))
+        self._background.spawn(self._done(partial(self._send, screen, reply_to), "a message was not sent"))
 
     def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
-        """Send a document (name, content) with this caption; a failure is only logged."""
-        self._background.spawn(self._attached(screen, file, reply_to))
-
-    async def _attached(self, screen: Screen, file: tuple[str, str], reply_to: int) -> None:
-        try:
-            await self._outbox.document(self._entries.chat_id, screen, file, reply_to=reply_to)
-        except ChatError as error:
-            log.warning("a document was not sent: %s", error)
+        """Send a document (name, content) with this caption, as `say` does."""
+        send = partial(self._outbox.document, self._entries.chat_id, screen, file, reply_to=reply_to)
+        self._background.spawn(self._done(send, "a document was not sent"))
 
     def insist(self, screen: Screen) -> None:
         """Send a message, again and again until Telegram accepts it."""
         self._background.spawn(self.insisted(screen))
 
     def delete(self, chat_id: int, message_id: int) -> None:
-        """Delete a message; a failure is only logged."""
-        self._background.spawn(self._outbox.discard(chat_id, message_id))
+        """Delete a message, as `say` sends one."""
+        delete = partial(self._outbox.delete, chat_id, message_id)
+        self._background.spawn(self._done(delete, f"message {message_id} was not deleted"))
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""
-        while await self._failed(screen) is not None:
+        while await _failed(partial(self._send, screen), "a message was not sent") is not None:
             await self._sleep(INSIST_PAUSE_S)
 
-    async def _said(self, screen: Screen, reply_to: int | None) -> None:
+    async def _send(self, screen: Screen, reply_to: int | None = None) -> None:
+        await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
+
+    async def _done(self, do: Callable[[], Awaitable[object]], sorry: str) -> None:
+        """Do this, again while Telegram cannot be reached."""
         for pause_s in AGAIN_S:
-            if not isinstance(await self._failed(screen, reply_to), ChatAway):
+            if not isinstance(await _failed(do, sorry), ChatAway):
                 return
             await self._sleep(pause_s)
-        await self._failed(screen, reply_to)
+        await _failed(do, sorry)
 
-    async def _failed(self, screen: Screen, reply_to: int | None = None) -> ChatError | None:
-        """Send a message once, and return why that failed, None if it did not."""
-        try:
-            await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
-        except ChatError as error:
-            log.warning("a message was not sent: %s", error)
-            return error
-        return None
+
+async def _failed(do: Callable[[], Awaitable[object]], sorry: str) -> ChatError | None:
+    """Do this once; log and return why it failed, None if it did not."""
+    try:
+        await do()
+    except ChatError as error:
+        log.warning("%s: %s", sorry, error)
+        return error
+    return None

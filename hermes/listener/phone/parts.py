@@ -156,7 +156,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
         Posting(entries, outbox, topics, look, queue, given.times, link),
         turn_notices,
-        PromptLines(kept.prompts, entries, outbox, given.times, link, machines),
+        PromptLines(kept.prompts, entries, outbox, given.times, link, machines, messenger),
         _downloads(config, given, bot),
         cards,
         timekeeper,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.machines import Machines
+    from hermes.listener.phone.messenger import Messenger
     from hermes.listener.prompts import Prompts
     from hermes.model.prompt import Prompt
 
@@ -45,6 +46,7 @@ class PromptLines:
         times: AnswerTimes,
         link: ChatLink,
         machines: Machines,
+        messenger: Messenger,
     ) -> None:
         self._prompts = prompts
         self._entries = entries
@@ -52,6 +54,7 @@ class PromptLines:
         self._times = times
         self._link = link
         self._machines = machines
+        self._messenger = messenger
         # Messages that were sent but could not be noted (a full disk), by prompt id: they must not be sent again.
         self._unnoted: dict[str, PromptLine] = {}
 
@@ -115,7 +118,7 @@ class PromptLines:
         await self._note(prompt, line)
         del self._unnoted[prompt.id]
         if before.message_id is not None and before.chat_id == line.chat_id:
-            await self._outbox.discard(line.chat_id or 0, before.message_id)
+            self._messenger.delete(before.chat_id or 0, before.message_id)
         self._link.sent()
 
     async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -144,7 +145,8 @@ class SessionCards:
         """Step: post or redraw the card. Raises ChatError and NotSaved: try the step again."""
         card = self._cards.get(card_id)
         if card is not None and card.typing is not None and not card.armed_for:
-            await self._outbox.discard(card.chat_id, card.typing)
+            with suppress(ChatRefused):  # it is too old to be deleted, or deleted already
+                await self._outbox.delete(card.chat_id, card.typing)
             await self._cards.change(card.id, lambda found: replace(found, typing=None))
             return AT_ONCE
         if card is None or card.is_stale:

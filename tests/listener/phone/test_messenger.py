@@ -45,6 +45,12 @@ class Wire:
         if error is not None:
             raise error
 
+    async def delete(self, chat_id: int, message_id: int) -> None:
+        await self.send(chat_id, note("deleted"), reply_to=message_id)
+
+    async def document(self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
+        await self.send(chat_id, note(f"{screen.text} {file[0]}"), reply_to=reply_to)
+
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
         if self.is_stopped:
@@ -80,6 +86,17 @@ async def test_a_hint_that_met_an_outage_is_sent_once_that_is_over(line: Line) -
     await line.background.at_rest(5.0)
     assert line.wire.sent == [("No question is open.", 7)] * 3
     assert line.wire.pauses == list(AGAIN_S[:2])
+
+
+async def test_a_deletion_and_a_document_outlive_an_outage_too(line: Line) -> None:
+    """False words would stay, or a file that was promised would never come."""
+    line.wire.errors = [AWAY, None]
+    line.messenger().delete(CHAT_ID, 9)
+    await line.background.at_rest(5.0)
+    line.wire.errors = [AWAY, None]
+    line.messenger().attach(note("Here it is."), ("words.txt", "all"), reply_to=7)
+    await line.background.at_rest(5.0)
+    assert line.wire.sent == [("deleted", 9)] * 2 + [("Here it is. words.txt", 7)] * 2
 
 
 async def test_a_hint_is_given_up_after_two_minutes(line: Line, caplog: pytest.LogCaptureFixture) -> None:

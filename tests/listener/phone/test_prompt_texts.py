@@ -10,6 +10,7 @@ import pytest
 
 from hermes.errors import AgentRefused
 from hermes.listener.agent.turns import Turns
+from hermes.listener.phone import messenger
 from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.notice import Turn
 from hermes.model.prompt_events import Declined, StopWanted
@@ -313,6 +314,34 @@ async def _armed(desk: Desked, shop: Source, state: str = "waits for you") -> Sh
     card = await desk.home.person.sees(state, buttons=True)
     assert await desk.home.person.taps(card, "✏️ Write a prompt") == "Type your prompt as your next message"
     return await desk.home.person.sees("Type your prompt for Fix login flow")
+
+
+async def test_the_request_to_type_goes_although_telegram_is_away_for_a_moment(desk: Desked, shop: Source) -> None:
+    """Else it would say that the next text is a prompt, too."""
+    asked = await _armed(desk, shop)
+    await until(lambda: any(one.typing for one in desk.kept.cards.all()), "the message noted")
+    desk.home.api.control.fault(method="deleteMessage", action="error", status=502, times=1)
+    desk.home.person.write("Rename it")
+    await desk.came("Rename it")
+    await desk.home.person.gone(asked)
+
+
+async def test_an_old_line_goes_although_telegram_is_away_for_a_moment(
+    desk: Desked, shop: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the one that rings it would say that the prompt still waits."""
+    monkeypatch.setattr(messenger, "AGAIN_S", (0.1,))
+    desk.desk.sessions[shop.session_id].is_busy = True
+    await replied(desk, shop)
+    line = await desk.home.person.sees("Waits for the current turn")
+    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
+    desk.desk.refuses = AgentRefused("no", said="this model does not exist")
+    desk.desk.sessions[shop.session_id].is_busy = False
+    desk.home.api.control.fault(method="deleteMessage", action="error", status=502, times=1)
+    await desk.looks()
+    await desk.refused()
+    await desk.home.person.sees("❌ this model does not exist", buttons=True)
+    await desk.home.person.gone(line)
 
 
 async def test_after_write_a_prompt_the_next_text_is_one_and_no_other(desk: Desked, shop: Source) -> None:
