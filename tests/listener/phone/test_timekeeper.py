@@ -58,6 +58,17 @@ async def test_the_final_call_rings_and_then_the_timer_decides(home: House) -> N
         assert phases(home) == ["sending"]
 
 
+async def test_a_question_that_was_deleted_comes_again_with_its_final_call(home: House) -> None:
+    """Without its text and its options, nobody could answer it."""
+    async with home.still():
+        (shown,) = await asked(home, "Which one?")
+        home.person.control.delete(shown.message_id)
+        await home.ticks(CALL_S + 30)
+        await home.person.sees("⏰")
+        again = await home.person.sees("Which one?", buttons=True)
+        assert again.message_id != shown.message_id
+
+
 async def test_nothing_expires_without_its_final_call(home: House) -> None:
     """The call could not be sent: the ask stays open until it was, however long that takes."""
     async with home.still():
