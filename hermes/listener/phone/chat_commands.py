@@ -99,6 +99,14 @@ class Commands:
         """
         self._username = (await bot.me()).username
 
+    def is_lock(self, text: Text) -> bool:
+        """Tell whether this text locks the phone."""
+        found = _COMMAND.match((text.text or "").strip())
+        return found is not None and found[1].lower() == "lock" and not self._is_for_another(found[2])
+
+    def _is_for_another(self, bot: str | None) -> bool:
+        return bool(bot and self._username) and (bot or "").lower() != self._username.lower()
+
     async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
         """Run the command in this text, and return it; None if the text is none. Raises StoreError.
 
@@ -112,7 +120,7 @@ class Commands:
         given, bot, words = found[1].lower(), found[2], found[3] or ""
         name = _GREETINGS.get(given, given)
         is_ours = name in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}
-        if bot and self._username and bot.lower() != self._username.lower():
+        if self._is_for_another(bot):
             return Ran(None) if is_ours or (text.group and not is_answer) else None
         if not is_ours or (given in _GREETINGS and not _CODE.fullmatch(words)):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +15,8 @@ from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
 from hermes.model.events import Tap, Text, TextEdit, Torn
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+    from typing import Any, TypeGuard
 
     from hermes.chat.outbox import Outbox
     from hermes.listener.entries import Entries
@@ -71,6 +73,14 @@ class PhoneSide:
         Those of albums, too: the other pieces alone are not what the person said.
         """
 
+    async def lock_first(self, updates: Sequence[dict[str, Any]]) -> None:
+        """Lock the phone if one of these updates does, because those before it in Telegram's queue may be a thief's."""
+        for raw in updates:
+            with suppress(ValueError, StoreError):  # that is told when it is handled
+                incoming = self._read(raw)
+                if self._is_lock(incoming) and self._is_permitted(incoming):
+                    await self._entries.store.lock_phone()
+
     async def handle(self, raw: dict[str, Any]) -> None:
         """Handle one update; its effect is on disk when this returns. Raises NotSaved, or ValueError: unknown shape."""
         incoming = self._read(raw)
@@ -104,7 +114,7 @@ class PhoneSide:
         match incoming:
             case Tap() | Text() | TextEdit() if not self._is_permitted(incoming):
                 self._turn_away(incoming)
-            case Tap() | Text() | TextEdit() if await self._entries.store.is_phone_locked():
+            case Tap() | Text() | TextEdit() if not self._is_lock(incoming) and await self._is_locked():
                 await self._shut_out(incoming)
             case Tap():
                 await self._taps.take(incoming)
@@ -178,6 +188,12 @@ class PhoneSide:
         """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""
         found = [(entry.id, entry.state.joining) for entry in self._entries.all()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
+
+    async def _is_locked(self) -> bool:
+        return await self._entries.store.is_phone_locked()
+
+    def _is_lock(self, incoming: Incoming) -> TypeGuard[Text]:
+        return isinstance(incoming, Text) and self._texts.is_lock(incoming)
 
     def has_user(self, user_id: int) -> bool:
         """Tell whether this person may do anything in the chat."""

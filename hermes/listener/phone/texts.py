@@ -50,6 +50,10 @@ class Texts:
         self._topics = topics
         self._kept = kept
 
+    def is_lock(self, text: Text) -> bool:
+        """Tell whether this text locks the phone."""
+        return self._commands.is_lock(text)
+
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
         text = self._topics.seen(text)

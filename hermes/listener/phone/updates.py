@@ -170,6 +170,7 @@ class Updates:
     async def _take_all(self, updates: Iterable[Any]) -> tuple[bool, bool]:
         """Handle the updates; tell whether any was new, and whether one of them must come again."""
         brought = False
+        await self._phone.lock_first([raw for raw in updates if not self.poller.is_done(raw)])
         for raw in updates:
             if not self.poller.is_done(raw):
                 if not await self._take(raw):

@@ -389,6 +389,20 @@ async def test_a_locked_phone_sends_no_text_that_is_being_joined(home: House) ->
     await until(lambda: home.agent.effects, "the answer")
 
 
+async def test_a_lock_counts_for_what_waits_before_it_at_telegram(home: House) -> None:
+    """Hermes was away: a thief has answered and written, and then the person has locked the phone from elsewhere."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED, buttons=True)
+    await home.noted(shown)
+    await home.stop()
+    home.person.write("SQLite", to=shown)
+    home.person.write("/lock")
+    await home.start()
+    await until(lambda: len([one for one in home.person.shown() if "🔒 Locked" in one.text]) == 2, "both told")
+    assert home.entry().state.phase == "open"
+    assert home.entry().state.decision is None
+
+
 async def test_a_word_that_cannot_be_sent_is_logged(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing depends on it."""
     home.api.control.fault(method="sendMessage", action="error", status=400, description="Bad Request: odd")
