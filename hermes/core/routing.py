@@ -89,7 +89,10 @@ def route(text: Text, entries: Sequence[Entry]) -> Destination:
 def may_be_late(text: Text, entry: Entry) -> bool:
     """Tell whether this text may be an answer to an ask that ended while it was typed, and not by this person."""
     outcome, decision = entry.state.outcome, entry.state.decision
-    if outcome is None or not 0 <= text.at_s - outcome.at_s < TYPING_S:
+    if outcome is None or text.at_s < outcome.at_s:
+        return False
+    written_s = min(text.at_s, text.date_s)  # Hermes may have been away from Telegram since
+    if written_s - outcome.at_s >= TYPING_S:
         return False
     return decision is None or decision.by is None or decision.by.id != text.user.id
 

@@ -181,10 +181,28 @@ async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_clo
         await office.home.closed()
     offered = await office.answer(office.write("Yes, delete it", asked.thread_id))
     assert "What is this for?" in offered.text
-    office.home.clock.advance(TYPING_S)
+    office.home.clock.advance(TYPING_S + 1)  # Telegram's dates are whole seconds
     office.write("go on", asked.thread_id)
     await office.came("go on")
     assert office.received() == [(source.session_id, "go on")]
+
+
+async def test_an_answer_that_hermes_reads_minutes_later_is_no_prompt_either(office: Office) -> None:
+    """It was away from Telegram when the person sent it."""
+    await office.open()
+    source = office.session("Fix login")
+    await office.told(source)
+    asked = await office.ask(source, "que_1", "Delete the database?")
+    await office.home.person.taps(asked, "✏️ Other")
+    replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
+    office.home.hook("question.replied", replied)
+    await office.home.phase("settled")
+    await office.home.stop()
+    text = office.write("Yes, delete it", asked.thread_id)
+    office.home.clock.advance(2 * TYPING_S)
+    await office.open()
+    assert "What is this for?" in (await office.answer(text)).text
+    assert office.received() == []
 
 
 async def test_who_has_answered_goes_on_by_a_prompt(office: Office) -> None:
