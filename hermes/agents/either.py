@@ -8,12 +8,14 @@ from collections.abc import AsyncGenerator, Callable
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
-from hermes.agents.prompting import PromptWay
-from hermes.agents.server import AgentServer, Connected, Disposed, Heard
+from hermes.agents.prompting import Excludes, PromptWay
+from hermes.agents.server import Connected, Disposed, Heard
 from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
-from hermes.model.ask import Ask
+from hermes.model.ask import Ask, Source
+from hermes.model.card import Listed
 from hermes.model.notice import Turn
+from hermes.model.prompt import Content, PromptAbilities, Sight
 from hermes.model.verdicts import Dead, Verdict
 
 
@@ -24,8 +26,9 @@ class EitherServer:
         self.name = first.name
         self._first = first
         self._second = second
-        self._now: AgentServer = first
+        self._now: OpenCodeServer | OpenCode2Server = first
         self._has_connected = False
+        self.prompts = EitherPrompts(self)
 
     @property
     def agent(self) -> str:
@@ -43,19 +46,40 @@ class EitherServer:
         return self._now.heard_s
 
     @property
-    def prompts(self) -> PromptWay:
-        """The way of prompts to its sessions."""
-        return self._now.prompts
+    def can(self) -> PromptAbilities:
+        """The abilities with prompts of the version that answers now."""
+        return self._now.prompts.can
 
     async def aclose(self) -> None:
         """Close all connections."""
         await self._first.aclose()
         await self._second.aclose()
 
+    async def connect(self) -> None:
+        """Find out which version answers.
+
+        Version 1 is tried first: 1.1.53 forwards a request for an unknown route to the internet.
+        """
+        try:
+            await self._first.health()
+            self._now = self._first
+        except Unauthorized:
+            raise
+        except AgentRefused:
+            await self._second.connect()
+            self._now = self._second
+        self._has_connected = True
+
+    async def way(self) -> PromptWay:
+        """Return the way of prompts to the version that answers: a 1 would know no session of a 2."""
+        if not self._has_connected:
+            await self.connect()
+        return self._now.prompts
+
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect to the version that answers, and yield what the events tell until the stream breaks.
 
-        Version 1 is tried first: 1.1.53 forwards a request for an unknown route to the internet.
+        They are tried in the order of `connect`.
         """
         for server in (self._first, self._second):
             is_connected = False
@@ -115,6 +139,50 @@ class EitherServer:
         """Reject an ask."""
         await self._of(ask).reject(ask)
 
-    def _of(self, ask: Ask) -> AgentServer:
+    def _of(self, ask: Ask) -> OpenCodeServer | OpenCode2Server:
         """Return the client that knows this ask: another version may answer there since."""
         return self._second if ask.source.agent == self._second.agent else self._first
+
+
+class EitherPrompts:
+    """The way of prompts to the version that answers; if nothing has connected yet, the first use finds it out."""
+
+    def __init__(self, server: EitherServer) -> None:
+        self._server = server
+
+    @property
+    def can(self) -> PromptAbilities:
+        """The abilities of the agent with prompts."""
+        return self._server.can
+
+    async def look(self, source: Source, record_id: str) -> Sight:
+        """Return the state of the session, and in its record that of the prompt with this id."""
+        return await (await self._server.way()).look(source, record_id)
+
+    async def check(self, source: Source, content: Content) -> None:
+        """Raise AgentRefused if it is known that the files are not taken."""
+        await (await self._server.way()).check(source, content)
+
+    async def send(self, source: Source, record_id: str, content: Content) -> None:
+        """Send a prompt under this id."""
+        await (await self._server.way()).send(source, record_id, content)
+
+    async def stop(self, source: Source) -> bool:
+        """End the turn that runs; return whether one ran and was told to end."""
+        return await (await self._server.way()).stop(source)
+
+    async def new_session(self, directory: str) -> str:
+        """Make a session in this directory; return its id."""
+        return await (await self._server.way()).new_session(directory)
+
+    async def words(self, source: Source) -> str:
+        """Return the agent's last words in this session."""
+        return await (await self._server.way()).words(source)
+
+    async def exclusions(self, source: Source) -> Excludes:
+        """Return which files the agent's permissions do not let it read in this session."""
+        return await (await self._server.way()).exclusions(source)
+
+    async def listed(self, since_s: float) -> tuple[Listed, ...]:
+        """Return the sessions that run, or were used since then."""
+        return await (await self._server.way()).listed(since_s)
