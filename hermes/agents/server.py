@@ -104,6 +104,10 @@ class AgentServer(Protocol):
         """The way of prompts to its sessions."""
         ...
 
+    async def connect(self) -> object:
+        """Find the server and its version. `listen` does so itself; the other methods need one of the two before."""
+        ...
+
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect, and yield what its events tell until the stream breaks. `follow` does so again and again."""
         ...

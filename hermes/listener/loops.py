@@ -195,6 +195,7 @@ class Loops:
         """Compare with what each server lists now, except those that are out of reach."""
         for follower in self._parts.agent.followers:
             try:
+                await follower.server.connect()
                 await follower.compare()
                 await follower.turn_ends.known(TURNS_S)
             except AgentError as error:

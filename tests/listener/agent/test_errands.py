@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes.agents.opencode.client import OpenCodeServer
+    from hermes.agents.server import AgentServer
     from hermes.model.errand import Fact
 
 SQLITE = AnsweredWith((("SQLite",),))
@@ -110,7 +110,7 @@ class Way:
         self.book = a_book(a_store(root, now=lambda: self.now_s))
         one = ask(question())
         self.id = at_once(self.book.create(replace(one, source=replace(one.source, server="desk")))).id
-        servers = cast("dict[str, OpenCodeServer]", self.servers)
+        servers = cast("dict[str, AgentServer]", self.servers)
         self.errands = Errands(
             self.book, servers, self.hooks, ADAPTERS, Matching(), monotonic=lambda: self.now_s + self.back_s
         )

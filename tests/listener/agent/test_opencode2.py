@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -403,6 +404,26 @@ async def test_a_listener_that_starts_anew_brings_the_answer(home: House, agent:
     assert agent.came_of(form) == []
     await home.start()
     await until(lambda: agent.came_of(form), "the answer")
+    assert agent.came_of(form) == [(("SQLite",),)]
+
+
+@pytest.mark.parametrize("by_url", [False, True])
+async def test_a_reaper_brings_the_answer(home: House, agent: OpenCode2Agent, *, by_url: bool) -> None:
+    """It follows no events, but connects: also to a server that is given by its URL."""
+    if by_url:
+        assert agent.file is not None
+        agent.file.unlink()
+        home.servers.append({"name": "two", "url": agent.url, "password": agent.password})
+    await follows(home, agent)
+    form = agent.ask([question()])
+    asked = await home.person.sees(ASKED, buttons=True)
+    await home.stop()
+    home.person.tap(asked, "SQLite")
+    home._listener = home.new()
+    reaping = asyncio.create_task(home.listener.run_once())
+    await home.person.sees("✅ SQLite", buttons=False)
+    await home.put_away()
+    await reaping
     assert agent.came_of(form) == [(("SQLite",),)]
 
 
