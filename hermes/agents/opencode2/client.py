@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 from hermes.agents.http import PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, sessions, wire
 from hermes.agents.opencode2.discovery import Address, Locate
-from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, told
+from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, is_lost, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Connected, Disposed, Heard, Hearing, numbers
@@ -130,8 +130,11 @@ class OpenCode2Server:
 
     @property
     def api(self) -> Api:
-        """The connections of now. Raises NotRunning: no server was found yet."""
-        if self._api is None:
+        """The connections of now. They send the password, so each use looks whether their server still runs.
+
+        Raises NotRunning: it does not, or none was found yet; and what `Locate` raises.
+        """
+        if self._api is None or self._locate() != self._address:
             raise NotRunning(f"OpenCode {self.name!r}: no server was found yet")
         return self._api
 
@@ -179,7 +182,7 @@ class OpenCode2Server:
             return await self._titled(signal)
         if isinstance(signal, Asked):
             ask = self._noted(signal.ask)
-            signal = replace(signal, ask=replace(ask, answerable=False) if _is_lost(ask.source) else ask)
+            signal = replace(signal, ask=replace(ask, answerable=False) if is_lost(ask.source) else ask)
         return Heard(signal, directory)
 
     async def _titled(self, signal: Retrying) -> Heard | None:
@@ -315,7 +318,7 @@ class OpenCode2Server:
             self._locate()
         except NotRunning:
             return Dead()
-        if _is_lost(ask.source):
+        if is_lost(ask.source):
             return Unproven()  # another directory would say that it knows no such form
         found = await (self._state(ask) if ask.permission is None else self._is_pending(ask))
         if found is not None:
@@ -392,9 +395,6 @@ class OpenCode2Server:
 
     async def context(self, ask: Ask) -> Ask:
         """As `sessions.context`."""
-        return ask if self._api is None else await sessions.context(self._api, ask, self._sleep)
-
-
-def _is_lost(source: Source) -> bool:
-    """Tell whether a form can only be answered in its directory, and that is not known."""
-    return source.session_id == GLOBAL and not source.directory
+        with contextlib.suppress(AgentError):
+            ask = await sessions.context(self.api, ask, self._sleep)
+        return ask

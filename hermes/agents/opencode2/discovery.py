@@ -1,11 +1,14 @@
 """Find the OpenCode 2 server of this user, by the file that it keeps while it runs.
 
 The file is only read: a server whose file is moved or replaced stops itself. It stays behind if the server is killed,
-so that its process is looked for, and the caller must compare what the server says of itself with it.
+so that its process is looked for, and the caller must compare what the server says of itself with it. By then it
+has sent the password. So the port must belong to this user before: once the server is gone, another user may take its
+port, and another process of this user the number of its process. Only Linux tells whose port it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -23,6 +26,10 @@ NAME: Final = "opencode2"
 """The name, on the phone and in `hermes status`, of the server that is found by its file."""
 EXPOSED: Final = "exposed"
 """The tag of the refusal of a file that others can write."""
+SOCKETS: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+"""The tables of the sockets of this machine; other systems than Linux have none."""
+_LISTENS: Final = "0A"
+_PORTS: Final = {"http": 80, "https": 443}
 _LARGEST: Final = 64 * 1024
 
 
@@ -57,17 +64,17 @@ def at(address: Address) -> Locate:
     return lambda: address
 
 
-def found_by(file: Path) -> Locate:
+def found_by(file: Path, sockets: tuple[Path, ...] = SOCKETS) -> Locate:
     """Return what reads this file anew each time."""
-    return lambda: read(file)
+    return lambda: read(file, sockets)
 
 
-def read(file: Path) -> Address:
+def read(file: Path, sockets: tuple[Path, ...] = SOCKETS) -> Address:
     """Read the file of a server.
 
     Raises:
         NotRunning: there is none, or its process has ended.
-        AgentAway: it is not whole.
+        AgentAway: it is not whole, or the port of its URL is not only this user's.
         AgentRefused: others may write it, or its URL is none.
     """
     try:
@@ -95,6 +102,8 @@ def read(file: Path) -> Address:
         raise AgentRefused(f"{file}: its url is not an http(s) URL")
     if not _is_alive(kept.pid):
         raise NotRunning(f"{file} was left behind: process {kept.pid} has ended")
+    if not _is_ours(kept.url, sockets):
+        raise AgentAway(f"{file}: nobody listens at {kept.url}, or another user does, so Hermes sends nothing there")
     return Address(kept.url, kept.password, pid=kept.pid, id=kept.id)
 
 
@@ -117,3 +126,21 @@ def _is_alive(pid: int) -> bool:
     except (PermissionError, OverflowError):
         return False  # a process of another user has taken the number
     return True
+
+
+def _is_ours(url: str, sockets: tuple[Path, ...]) -> bool:
+    """Tell whether this user, and nobody else, listens at the port of this URL; True if the system does not tell."""
+    parts = urlsplit(url)
+    port = f":{parts.port or _PORTS[parts.scheme]:04X}"
+    does_tell, users = False, set[str]()
+    for table in sockets:
+        with contextlib.suppress(OSError), table.open(encoding="ascii") as rows:
+            next(rows, "")  # the heading
+            for row in rows:
+                does_tell = True
+                _, local, _, state, _, _, _, user, *_ = row.split()
+                if state != _LISTENS:
+                    break  # Linux lists the sockets that listen before all others
+                if local.endswith(port):
+                    users.add(user)
+    return not does_tell or users == {str(os.getuid())}

@@ -57,6 +57,11 @@ class Field:
     values: tuple[str, ...] = ()
 
 
+def is_lost(source: Source) -> bool:
+    """Tell whether a form can only be answered in its directory, and that is not known."""
+    return source.session_id == GLOBAL and not source.directory
+
+
 # --- forms to asks --------------------------------------------------------------------------------------------------
 
 
