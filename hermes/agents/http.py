@@ -35,7 +35,11 @@ BOOT = httpx.Timeout(30, connect=2)
 PROBE = httpx.Timeout(1, connect=1)
 # A heartbeat comes every 10 s (1.18.33) or 30 s (1.1.53), so that longer silence means a broken connection.
 STREAM = httpx.Timeout(5, connect=2, read=45)
+# The files of a prompt are large, and a server on another machine may take them slowly.
+FILES = httpx.Timeout(5, connect=2, write=30)
 _HEADERS_S = 5.0
+_WHOLE_CALL = 2
+"""A whole call takes so many times its longest time-out at most: each of those is for a single read or write."""
 _LARGEST = 64 * 1024 * 1024
 """The newest messages of a session have the files that were sent to it."""
 _LARGEST_REFUSAL = 64 * 1024
@@ -150,9 +154,10 @@ class Api:
         what = f"OpenCode {self.name!r}: {method} {path}"
         headers = {"x-opencode-directory": quote(directory)} if directory else {}
         with self._translated(what):
-            async with self._http.stream(
-                method, path, headers=headers, params=params, json=body, timeout=timeout
-            ) as response:
+            async with (
+                _whole(what, timeout),
+                self._http.stream(method, path, headers=headers, params=params, json=body, timeout=timeout) as response,
+            ):
                 await _accept(what, response)
                 if response.status_code == httpx.codes.NO_CONTENT:
                     return b""
@@ -165,8 +170,19 @@ class Api:
         """Send a GET request, and return status, content type and content of its answer, whatever they are."""
         what = f"OpenCode {self.name!r}: GET {path}"
         with self._translated(what):
-            async with self._http.stream("GET", path, params=params, timeout=BOOT) as response:
+            async with _whole(what, BOOT), self._http.stream("GET", path, params=params, timeout=BOOT) as response:
                 return response.status_code, _kind(response), await _body(what, response)
+
+
+@contextlib.asynccontextmanager
+async def _whole(what: str, timeout: httpx.Timeout) -> AsyncIterator[None]:
+    """End a call that goes on for too long. The time-outs of httpx never do, if a byte comes now and then."""
+    longest_s = _WHOLE_CALL * max(one or 0 for one in timeout.as_dict().values())
+    try:
+        async with asyncio.timeout(longest_s):
+            yield
+    except TimeoutError:
+        raise AgentAway(f"{what}: no whole answer within {longest_s:g} s") from None
 
 
 def _kind(response: httpx.Response) -> str:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from hermes.agents.http import BOOT, path_of
+from hermes.agents.http import BOOT, CALL, FILES, path_of
 from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
@@ -141,9 +141,9 @@ class OpenCodePrompts:
             return
         for number, part in enumerate(prompt["parts"]):  # the model gets the parts in the order of their ids
             part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}"
-        await self._api.call(
-            "POST", f"{session}/prompt_async", source.directory, body={"messageID": record_id, **prompt}
-        )
+        body = {"messageID": record_id, **prompt}
+        timeout = FILES if content.files else CALL
+        await self._api.call("POST", f"{session}/prompt_async", source.directory, body=body, timeout=timeout)
 
     async def _prompt(self, content: Content, directory: str) -> dict[str, Any]:
         match content.kind:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import logging
 import ssl
@@ -176,6 +178,37 @@ async def test_an_endless_answer_is_cut() -> None:
     async with server({"GET /global/health": response}) as desk:
         with pytest.raises(AgentRefused, match="more than 64 MiB"):
             await desk.health()
+
+
+async def test_an_answer_that_drips_is_given_up() -> None:
+    """A byte now and then keeps each single read in time, so there is a limit for the whole call."""
+
+    async def dripping() -> Any:
+        while True:
+            yield b" "
+            await asyncio.sleep(0.01)
+
+    def drip(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=dripping(), headers={"content-type": "application/json"})
+
+    async with server({"GET /question": drip}) as desk, asyncio.timeout(5):
+        with pytest.raises(AgentAway, match="'desk': GET /question: no whole answer within 0.1 s"):
+            await desk.api.call("GET", "/question", timeout=httpx.Timeout(0.05))
+
+
+@pytest.mark.parametrize("path", ["/question", "/x"])
+async def test_a_head_that_drips_is_given_up(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit holds before the answer begins, too, and for what looks at a page of an unknown server."""
+    monkeypatch.setattr("hermes.agents.http.BOOT", httpx.Timeout(0.05))
+
+    async def never(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody ends this")
+
+    api = Api("desk", "http://desk.test", transport=httpx.MockTransport(never))
+    async with contextlib.aclosing(api), asyncio.timeout(5):
+        with pytest.raises(AgentAway, match="no whole answer"):
+            await (api.call("GET", path, timeout=httpx.Timeout(0.05)) if path == "/question" else api.seen(path))
 
 
 async def test_ids_cannot_lead_elsewhere() -> None:
