@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TypeVar
+from typing import TypeVar, cast
 from urllib.parse import quote
 
 import httpx
@@ -43,6 +44,8 @@ _WHOLE_CALL = 2
 _LARGEST = 64 * 1024 * 1024
 """The newest messages of a session have the files that were sent to it."""
 _LARGEST_REFUSAL = 64 * 1024
+_PLAIN = {"Accept-Encoding": "identity"}
+_EVENT_END = re.compile(rb"\n\n|\r\r|\r\n\r\n")
 
 # The exceptions of httpx, the most specific first, and the error that each becomes. A test keeps the table complete.
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[AgentError], str], ...] = (
@@ -116,11 +119,12 @@ class Api:
                 try:
                     async with asyncio.timeout(_HEADERS_S):
                         source = await stack.enter_async_context(
-                            httpx_sse.aconnect_sse(self._http, "GET", self._events, timeout=STREAM)
+                            httpx_sse.aconnect_sse(self._http, "GET", self._events, headers=_PLAIN, timeout=STREAM)
                         )
                 except TimeoutError:
                     raise AgentAway(f"{what}: no answer in time") from None
                 await _accept(what, source.response)
+                _limit(what, source.response)
                 source.response.encoding = "utf-8"  # the format is always UTF-8, even if the header says otherwise
                 yield await stack.enter_async_context(contextlib.aclosing(source.aiter_sse()))
 
@@ -172,6 +176,33 @@ class Api:
         with self._translated(what):
             async with _whole(what, BOOT), self._http.stream("GET", path, params=params, timeout=BOOT) as response:
                 return response.status_code, _kind(response), await _body(what, response)
+
+
+def _limit(what: str, response: httpx.Response) -> None:
+    if "content-encoding" in response.headers:  # few bytes may become many
+        raise AgentRefused(f"{what}: a compressed event stream")
+    response.stream = _Events(what, cast("httpx.AsyncByteStream", response.stream))
+
+
+class _Events(httpx.AsyncByteStream):
+    """The bytes of an event stream, until an event is too large: httpx-sse keeps all of an event in memory."""
+
+    def __init__(self, what: str, stream: httpx.AsyncByteStream) -> None:
+        self._what = what
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size, tail = 0, b""
+        async for chunk in self._stream:
+            *ended, rest = _EVENT_END.split(tail + chunk)
+            size = len(rest) if ended else size + len(chunk)
+            if size > _LARGEST:
+                raise AgentRefused(f"{self._what}: an event of more than {_LARGEST >> 20} MiB")
+            tail = rest[-3:]  # an end may come in two pieces
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
 @contextlib.asynccontextmanager

@@ -192,7 +192,7 @@ async def test_an_answer_that_drips_is_given_up() -> None:
         return httpx.Response(200, content=dripping(), headers={"content-type": "application/json"})
 
     async with server({"GET /question": drip}) as desk, asyncio.timeout(5):
-        with pytest.raises(AgentAway, match="'desk': GET /question: no whole answer within 0.1 s"):
+        with pytest.raises(AgentAway, match=r"'desk': GET /question: no whole answer within 0\.1 s"):
             await desk.api.call("GET", "/question", timeout=httpx.Timeout(0.05))
 
 

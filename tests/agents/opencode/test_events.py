@@ -361,6 +361,43 @@ async def test_an_event_may_come_in_pieces_and_hold_strange_line_ends() -> None:
     assert heard.signal.ask.questions[0].text == "a\u2028b\u0085c\u000bd"
 
 
+@pytest.mark.parametrize("piece", ["a" * 100, "\ndata: a", "\r\ndata: a", ": comment\n"])
+async def test_an_event_without_an_end_is_cut(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has taken the port of OpenCode fills no memory: an event has a limit, as an answer has."""
+    monkeypatch.setattr("hermes.agents.http._LARGEST", 10_000)
+    _, lost = await Life([CONNECTED, "data: ", *[piece] * 2_000]).follow(2)
+    assert isinstance(lost, Lost)
+    assert isinstance(lost.error, AgentRefused)
+    assert "GET /global/event: an event of more than" in str(lost.error)
+
+
+@pytest.mark.parametrize("length", [7, 10_000])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+async def test_the_limit_is_for_one_event(line_end: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream may be as long as it likes, in pieces of any length."""
+    monkeypatch.setattr("hermes.agents.http._LARGEST", 2 * len(data(ASKED)))
+    whole = (CONNECTED + data(ASKED) * 50).replace("\n", line_end)
+    pieces: Chunks = [whole[place : place + length] for place in range(0, len(whole), length)]
+    heard = await Life(pieces).follow(50)
+    assert all(isinstance(one, Heard) for one in heard[1:])
+
+
+async def test_a_compressed_stream_is_refused() -> None:
+    """Its few bytes may become many, so Hermes asks for a plain one."""
+    asked: list[str] = []
+
+    def compressed(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["accept-encoding"])
+        headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
+        return httpx.Response(200, headers=headers, stream=Stream([]))
+
+    async with server(compressed) as desk:
+        with pytest.raises(AgentRefused, match="a compressed event stream"):
+            async with desk.listening():
+                pass
+    assert asked == ["identity"]
+
+
 async def test_a_server_that_is_not_ready_is_asked_shortly() -> None:
     """Contract 10.1: new never answers what arrives between bind and "listening on"; health is probed first."""
     timeouts: list[Json] = []
