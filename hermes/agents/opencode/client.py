@@ -244,10 +244,10 @@ class OpenCodeServer:
         busy = source.session_id in await self.busy(source.directory)
         # Read before the part. In the other order, a tool that ends between the two reads would show a running part and
         # a newer message, like a call that the model has abandoned.
-        newest = await self._newest_times(source) if busy else ()
+        newest = await self._newest_of_model(source) if busy else ()
         message = await self._message(source)
         part = proof.tool_part(message, source)
-        went_on = message is not None and any(at_ms > message.info.time.created for at_ms in newest)
+        went_on = message is not None and any(proof.is_of_later_turn(info, message.info) for info in newest)
         over = went_on or not busy or (part is not None and part.ended)
         return Evidence(
             # List again: an ask that was answered after the first list is not listed any more, and is no zombie.
@@ -290,13 +290,13 @@ class OpenCodeServer:
             return False
         return True
 
-    async def _newest_times(self, source: Source) -> tuple[float, ...]:
-        """Return when the model's newest messages began, in epoch ms. Prompts do not count: they can be queued."""
+    async def _newest_of_model(self, source: Source) -> tuple[wire.Info, ...]:
+        """Return the heads of the model's newest messages. Prompts do not count: they can be queued."""
         try:
             infos = [message.info for message in await self._newest(source)]
         except NotThere:
             return ()
-        return tuple(info.time.created for info in infos if info.role == "assistant")
+        return tuple(info for info in infos if info.role == "assistant")
 
     async def _newest(self, source: Source) -> list[wire.Message]:
         path = path_of("session", source.session_id, "message")

@@ -444,11 +444,15 @@ function isPassed({ id, properties: { tool } }) {
   )
 }
 
-async function partOf({ directory, sessionID, properties: { tool } }) {
-  if (!tool) return undefined
-  const path = { sessionID, messageID: tool.messageID }
-  const message = await call("get", directory, "/session/{sessionID}/message/{messageID}", path)
-  return message?.parts?.find?.((part) => part.type === "tool" && part.callID === tool.callID)
+async function partOf(request) {
+  const message = await messageOf(request)
+  const { callID } = request.properties.tool ?? {}
+  return message?.parts?.find?.((part) => part.type === "tool" && part.callID === callID)
+}
+
+async function messageOf({ directory, sessionID, properties: { tool } }) {
+  const path = { sessionID, messageID: tool?.messageID }
+  return tool && call("get", directory, "/session/{sessionID}/message/{messageID}", path)
 }
 
 async function hasStopped(request) {
@@ -457,14 +461,18 @@ async function hasStopped(request) {
   return hasMovedOn(request)
 }
 
-// A prompt that the person queued is no sign; an answer of the model after the request is.
-async function hasMovedOn({ directory, sessionID, properties: { tool } }) {
+// A prompt that the person queued is no sign; a later answer of the model to another prompt is. Steps of one turn answer
+// the same prompt, and an earlier one is listed as a later one if the clock was set back after it.
+async function hasMovedOn(request) {
+  const { directory, sessionID, properties: { tool } } = request
   if (!tool) return false
   const query = { limit: 5 }
   const messages = await call("get", directory, "/session/{sessionID}/message", { sessionID }, { query })
   if (!Array.isArray(messages)) return false
   const later = messages.slice(messages.findIndex(({ info }) => info.id === tool.messageID) + 1)
-  return later.some(({ info }) => info.role === "assistant")
+  const answers = later.filter(({ info }) => info.role === "assistant")
+  const prompt = answers.length ? (await messageOf(request))?.info?.parentID : undefined
+  return answers.some(({ info }) => !prompt || info.parentID !== prompt)
 }
 
 // ---- looking around, for what no event tells: after a dispose nothing is pending any more, in silence

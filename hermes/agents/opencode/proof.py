@@ -10,7 +10,7 @@ or deleted, or went on without it.) The proof is the tool part of the message th
     no      error "… dismissed …"  any            WasDismissed
     no      error (aborted …)      any            Dead
     no      pending, running       idle           Dead: lost in a restart or dispose
-    no      pending, running       busy, went on  Dead: a newer message of the model follows
+    no      pending, running       busy, went on  Dead: the model works on another prompt
     no      pending, running       busy with it   Settling: answered just now, the part will soon show it
     no      the message is gone    known          Dead: the message was removed
     no      none, or none named    known          AnsweredWith the reply on the event stream; else Unproven
@@ -23,7 +23,8 @@ or deleted, or went on without it.) The proof is the tool part of the message th
 The list is read first, and again after any sign of an end. So "listed" with a completed part is no race: a provider
 gave two calls of one message the same id, and both versions then keep one part for the two. And "listed" with an idle
 session is no question that was answered a moment ago. Newer messages of the model are read before the part, so that a
-part that still runs after a newer message was abandoned.
+part that still runs after a newer message was abandoned. The steps of one turn are no such messages: they have the same
+prompt, and an earlier one looks newer if the clock was set back after it.
 
 "idle", "gone", "unknown" and "Settling" count only if the ask is known to belong to this server process: it lists the
 ask, or the ask came from it. Two processes of one user (a terminal without a port beside `opencode serve`) share their
@@ -79,7 +80,7 @@ class Evidence:
     - `busy`, `known`: its session is not idle, and exists.
     - `part`: the tool part; None if the message has none yet or is not there, or if the ask names no message.
     - `gone`: the message that the ask names is not there.
-    - `went_on`: the model has begun a newer message.
+    - `went_on`: the model has begun a newer message, for another prompt.
     - `heard`: the reply to this request on the event stream; None if none was seen.
     """
 
@@ -186,6 +187,12 @@ def _judge_ended(part: ToolPart, heard: Response | None) -> Verdict:
     if part.tool != "plan_exit":
         return WasDismissed()
     return WasDismissed(same_as=(("No",),)) if heard is None else AnsweredWith(heard)
+
+
+def is_of_later_turn(info: wire.Info, asking: wire.Info) -> bool:
+    """Tell whether this message of the model's is newer than the one that asks, and for another prompt."""
+    is_same_turn = info.parent_id is not None and info.parent_id == asking.parent_id
+    return info.time.created > asking.time.created and not is_same_turn
 
 
 def same(one: Source, other: Source) -> bool:

@@ -104,11 +104,12 @@ class MessageError(Wire):
 
 
 class Info(Wire):
-    """The head of a message."""
+    """The head of a message. `parent_id`: of a message of the model's, the id of its prompt."""
 
     id: Text
     role: Text
     session_id: Text = Field("", alias="sessionID")
+    parent_id: Text | None = Field(None, alias="parentID")
     time: Times = Times()
 
 
@@ -128,11 +129,10 @@ class Places(Wire):
 class TurnInfo(Info):
     """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
 
-    `parent_id` is the id of its prompt. `summary` is true for a message that sums the session up; a prompt's says what
+    `summary` is true for a message that sums the session up; a prompt's says what
     its turn changed. `model` and `agent`: what a prompt is answered by.
     """
 
-    parent_id: Text | None = Field(None, alias="parentID")
     finish: Text | None = None
     error: MessageError | None = None
     summary: bool | Summary | None = None

@@ -396,6 +396,8 @@ class Desk:
         self.known = True
         self.states = [recorded(version, "states", "running")]
         self.after: list[str] = []
+        self.parent: str | None = None
+        self.prompt: str = recorded(version, "http", "messages")["body"][1]["info"]["parentID"]
         self.goes_on = False
         """Whether the model writes its next message right after the part was read."""
 
@@ -435,7 +437,8 @@ class Desk:
         messages = recorded(self.version, "http", "messages")["body"][:2]
         for place, role in enumerate(self.after, start=1):
             created = messages[1]["info"]["time"]["created"] + place
-            messages.append({"info": {"id": f"m{place}", "role": role, "time": {"created": created}}, "parts": []})
+            info = {"id": f"m{place}", "role": role, "time": {"created": created}, "parentID": self.parent}
+            messages.append({"info": info, "parts": []})
         return messages
 
 
@@ -525,6 +528,14 @@ async def test_a_prompt_after_an_abort_does_not_revive_it(desk: Desk) -> None:
     desk.after = ["user", "assistant"]
     assert await verdict_on(desk) == Dead()
     desk.states = [recorded(desk.version, "states", "aborted")]
+    assert await verdict_on(desk) == Dead()
+
+
+async def test_an_earlier_step_that_looks_newer_ends_no_question(desk: Desk) -> None:
+    """The clock was set back between two steps of one turn, which have the same prompt."""
+    desk.after, desk.parent = ["assistant"], desk.prompt
+    assert await verdict_on(desk) == StillOpen()
+    desk.parent = "msg_of_another_turn"
     assert await verdict_on(desk) == Dead()
 
 

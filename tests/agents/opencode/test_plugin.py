@@ -1059,6 +1059,31 @@ def test_a_reply_that_reached_nobody_is_not_told_as_an_answer(phone: Phone, plug
     assert [one["type"] for one in phone.payloads()] == ["question.asked", "session.idle"]
 
 
+@pytest.mark.parametrize("place", [0, 1], ids=["among the newest", "before the newest"])
+@pytest.mark.parametrize("prompt", ["msg_1", "msg_2"], ids=["of the same turn", "of another turn"])
+def test_a_step_of_the_same_turn_that_looks_later_ends_nothing(
+    phone: Phone, plugin: Path, tmp_path: Path, prompt: str, place: int
+) -> None:
+    """The clock was set back between two steps. An answer to another prompt does end it: its turn was aborted."""
+    code = """
+    const info = { id: "msg_a", role: "assistant", parentID: "msg_1" }
+    const part = { type: "tool", callID: "call_a", state: { status: "running" } }
+    const other = { id: "msg_b", role: "assistant", parentID: told[0] }
+    const hooks = await start("/x", {
+      ...world({ a: "running" }),
+      "/session/{sessionID}/message/{messageID}": () => ({ info, parts: [part] }),
+      "/session/{sessionID}/message": () => [{ info, parts: [part] }, { info: other, parts: [] }].slice(told[1]),
+    })
+    await tell(hooks, asks("a"))
+    await settle()
+    await tell(hooks, { type: "message.updated", properties: { info: { ...other, sessionID: "ses_1" } } })
+    await pause(1_000)
+    await settle()
+    """
+    node(tmp_path, code, plugin, events=[prompt, place])
+    assert bool(phone.told("session.idle", requestID="que_a")) is (prompt == "msg_2")
+
+
 def test_an_answer_whose_event_was_missed_is_told_all_the_same(phone: Phone, plugin: Path, tmp_path: Path) -> None:
     """The state of the tool call tells it, when the plugin looks around."""
     code = """
