@@ -62,6 +62,9 @@ class Ears:
         book, phone, connection = cast("Entries", self), cast("PhoneSide", self), cast("Connection", self)
         return Updates(poller, book, cast("Prompts", None), phone, connection, sleep=self.sleep)
 
+    async def lock_first(self, updates: Sequence[dict[str, Any]]) -> None:
+        """None of them locks the phone."""
+
     async def handle(self, raw: dict[str, Any]) -> None:
         incoming = read_update(raw)
         word = incoming.text if isinstance(incoming, Text) else type(incoming).__name__
