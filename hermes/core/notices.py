@@ -12,7 +12,8 @@ Rules:
     one, or after another prompt from the phone.
   * A turn that begins while the notice of the one before waits shows that somebody is at the desk, and the notice is
     dropped. If a prompt from the phone begins that turn, the person is at the phone, and the notice is posted at once.
-  * A turn that an agent begins by itself, as when a background task has ended, goes on with the one before.
+  * A turn that an agent begins by itself, as when a background task has ended, goes on with the one before: it began
+    with that one, and its end is told if that one's is. It shows nobody at the desk.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once. If the next turn ends
     before Telegram took it, it stays `untold` and comes first. So does an end that waits when that next turn is ours.
   * Only the newest notice of a session keeps its buttons.
@@ -115,22 +116,21 @@ def began(
     A later report of it says that something came into the turn, maybe a prompt from the phone, and that it runs.
     `is_ours`: a prompt from the phone is with the session. `goes_on`: the agent began the turn by itself.
     """
+    after = notice if goes_on else _followed(notice, is_ours=is_ours or bool(prompt_id))
     known = begun(notice, turn_id)
-    if known is None and goes_on and notice.begun:
-        known, notice = notice.begun[-1], replace(notice, is_stopped=False, is_left=False)
     if known is not None:
-        later_id = known.later_id if turn_id == known.turn_id else turn_id
-        later = replace(known, later_id=later_id, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
-        all_begun = tuple(later if one == known else one for one in notice.begun)
-        return replace(notice if prompt_id or goes_on else _followed(notice, is_ours=is_ours), begun=all_begun)
-    all_begun = (*notice.begun, Begun(turn_id, at_s, prompt_id))[-_BEGUN:]
-    after = notice if goes_on else _followed(notice, is_ours=is_ours)
-    return replace(after, begun=all_begun, is_stopped=False, is_left=False)
+        later = replace(known, runs_s=at_s, prompt_id=prompt_id or known.prompt_id)
+        return replace(after, begun=tuple(later if one == known else one for one in notice.begun))
+    fresh = Begun(turn_id, at_s, prompt_id)
+    if goes_on and notice.begun:
+        before = notice.begun[-1]
+        fresh = Begun(turn_id, before.at_s, before.prompt_id, runs_s=at_s, goes_on=True)
+    return replace(after, begun=(*notice.begun, fresh)[-_BEGUN:], is_stopped=False, is_left=False)
 
 
 def begun(notice: Notice, turn_id: str) -> Begun | None:
     """Return the beginning of this turn, None if Hermes has not heard of it."""
-    return next((one for one in notice.begun if turn_id in {one.turn_id, one.later_id or one.turn_id}), None)
+    return next((one for one in notice.begun if one.turn_id == turn_id), None)
 
 
 def stopped(notice: Notice) -> Notice:
@@ -157,8 +157,8 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
     `is_ours`: a prompt from the phone began it or came into it.
     """
     beginning = begun(notice, turn.id)
-    if beginning is not None and (turn.began_s is None or turn.id == beginning.later_id):
-        turn = replace(turn, id=beginning.turn_id, began_s=beginning.at_s)
+    if beginning is not None and (beginning.goes_on or turn.began_s is None):
+        turn = replace(turn, began_s=beginning.at_s)
     turn = replace(
         turn,
         words=turn.words[-LONGEST_WORDS:],
@@ -197,9 +197,9 @@ def _is_same(known: Turn | None, turn: Turn) -> bool:
     return known is not None and (known.id, known.prompt_id) == (turn.id, turn.prompt_id)
 
 
-def _ended_at(begun: Begun, at_s: float) -> Begun:
+def _ended_at(one: Begun, at_s: float) -> Begun:
     """Return the turn as one that began before this time, also if the clock was set back since."""
-    return replace(begun, at_s=min(begun.at_s, at_s), runs_s=min(begun.runs_s, at_s))
+    return replace(one, at_s=min(one.at_s, at_s), runs_s=min(one.runs_s, at_s))
 
 
 def retrying(notice: Notice, retry: Retry, rules: NoticeRules, now_s: float) -> Notice:

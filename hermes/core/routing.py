@@ -91,7 +91,9 @@ def may_be_late(text: Text, entry: Entry) -> bool:
     outcome, decision = entry.state.outcome, entry.state.decision
     if outcome is None or text.at_s < outcome.at_s:
         return False
-    written_s = min(text.at_s, text.date_s)  # Hermes may have been away from Telegram since
+    written_s, posted_s = text.at_s, entry.timing.posted_s
+    if posted_s is not None:  # Hermes may have read it long after; by Telegram's clock, it came so long after the ask
+        written_s = min(written_s, posted_s + text.date_s - entry.phone.since_date_s)
     if written_s - outcome.at_s >= TYPING_S:
         return False
     return decision is None or decision.by is None or decision.by.id != text.user.id

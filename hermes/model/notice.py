@@ -97,14 +97,14 @@ class Begun:
 
     - `prompt_id`: the latest prompt from the phone that began it or came into it.
     - `runs_s`: when something came into it last (epoch).
-    - `later_id`: the agent's id of it since the agent went on with it by itself, "" before.
+    - `goes_on`: the agent began it by itself, and it goes on with the turn before: it has the beginning of that one.
     """
 
     turn_id: str
     at_s: float
     prompt_id: str = ""
     runs_s: float = 0.0
-    later_id: str = ""
+    goes_on: bool = False
 
 
 NoticePhase = Literal["none", "waiting", "posted", "dropped"]

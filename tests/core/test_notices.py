@@ -123,29 +123,37 @@ def test_an_end_that_waits_comes_before_the_answer_to_a_prompt_from_the_phone() 
 
 
 def test_a_turn_that_the_agent_begins_by_itself_goes_on_with_the_one_before() -> None:
-    """Its end is a later end of that one: as long as both, and told if that one is."""
+    """It is as long as both, and told if that one is."""
     waiting = notices.ended(notices.began(NEW, "t1", 1.0), turn(began_s=None), RULES, 301.0)
     works = notices.began(waiting, "t2", 310.0, goes_on=True)
     assert works.phase == "waiting", "nobody is at the desk because of it"
     assert notices.is_running(works)
-    later = notices.ended(works, turn("t2", began_s=310.0, ended_s=320.0), RULES, 320.0)
-    assert notices.due(later, 0.0, 320.0) == Post(turn(began_s=1.0, ended_s=320.0))
-    assert not notices.is_running(later)
-    again = notices.began(later, "t3", 330.0, goes_on=True)
-    assert [(one.turn_id, one.later_id, one.at_s) for one in again.begun] == [("t1", "t3", 1.0)]
+    later = turn("t2", began_s=310.0, ended_s=320.0)
+    over = notices.ended(works, later, RULES, 320.0)
+    assert notices.due(over, 0.0, 320.0) == Post(replace(later, began_s=1.0))
+    assert not notices.is_running(over)
+    again = notices.began(notices.began(over, "t3", 330.0, goes_on=True), "t4", 331.0, goes_on=True)
+    assert [(one.turn_id, one.at_s) for one in again.begun] == [("t1", 1.0), ("t2", 1.0), ("t3", 1.0), ("t4", 1.0)]
 
 
-def test_a_turn_that_goes_on_with_one_from_the_phone_is_told_however_short() -> None:
-    """The person waits for what their prompt comes to."""
-    asked = notices.began(NEW, "t1", 300.0, "msg_1", is_ours=True)
-    first = replace(turn(began_s=300.0, ended_s=302.0), prompt_id="msg_1")
-    told = notices.posted(notices.ended(asked, first, RULES, 302.0, is_ours=True), shown(first))
+@pytest.mark.parametrize("is_posted", [True, False], ids=["the answer posted", "Telegram away"])
+def test_a_turn_that_goes_on_with_one_from_the_phone_is_told_however_short(is_posted: bool) -> None:
+    """The person waits for what their prompt comes to. The answer before it stays on the phone."""
+    asked = notices.began(NEW, "t1", 300.0, "msg_1")
+    answer = replace(turn(began_s=300.0, ended_s=302.0), prompt_id="msg_1", words="I wait for the tests.")
+    told = notices.ended(asked, answer, RULES, 302.0, is_ours=True)
+    told = notices.posted(told, shown(answer)) if is_posted else told
     works = notices.began(notices.stopped(told), "t2", 303.0, goes_on=True)
     assert notices.is_running(works)
-    second = replace(first, id="t2", ended_s=304.0)
-    assert notices.due(notices.ended(works, second, RULES, 304.0), POST_AFTER_S, 304.0) == Update(
-        shown(first), replace(second, id="t1")
-    )
+    known = notices.begun(works, "t2")
+    assert known is not None
+    assert known.prompt_id == "msg_1"
+    result = replace(answer, id="t2", ended_s=304.0, words="They pass.")
+    over = notices.ended(works, result, RULES, 304.0, is_ours=True)
+    if not is_posted:
+        assert notices.due(over, POST_AFTER_S, 304.0) == Post(answer)
+        over = notices.posted(over, shown(answer))
+    assert notices.due(over, POST_AFTER_S, 304.0) == Post(result)
 
 
 def test_a_turn_that_the_agent_begins_first_of_all_is_one_of_its_own() -> None:

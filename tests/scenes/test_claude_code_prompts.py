@@ -294,9 +294,10 @@ def test_the_result_of_a_background_task_is_told(stage: Stage, home: Home, desk:
         {"text": "All tests pass."},
     ]
     stage.phone.write(script(steps, "background"))
-    notice = stage.ended("I wait for the tests.")
+    stage.ended("I wait for the tests.")
     go.touch()
-    stage.turned(notice, "All tests pass.")
+    stage.ended("All tests pass.")
+    stage.ended("I wait for the tests.")
 
 
 def write_into(stage: Stage, notice: ShownMessage, text: str) -> None:

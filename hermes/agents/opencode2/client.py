@@ -135,7 +135,7 @@ class OpenCode2Server:
         Raises NotRunning: it does not, or none was found yet; and what `Locate` raises.
         """
         if self._api is None or self._locate() != self._address:
-            raise NotRunning(f"OpenCode {self.name!r}: no server was found yet")
+            raise NotRunning(f"OpenCode {self.name!r}: its server was not found yet, or has ended")
         return self._api
 
     @property

@@ -56,7 +56,7 @@ class Address:
 
 
 Locate = Callable[[], Address]
-"""Return the address of now. Raises NotRunning. AgentRefused: its file cannot be used."""
+"""Return the address of now. Raises what `read` raises."""
 
 
 def at(address: Address) -> Locate:
@@ -74,7 +74,7 @@ def read(file: Path, sockets: tuple[Path, ...] = SOCKETS) -> Address:
 
     Raises:
         NotRunning: there is none, or its process has ended.
-        AgentAway: it is not whole, or the port of its URL is not only this user's.
+        AgentAway: it cannot be read or is not whole, or the port of its URL is not only this user's.
         AgentRefused: others may write it, or its URL is none.
     """
     try:
@@ -90,7 +90,7 @@ def read(file: Path, sockets: tuple[Path, ...] = SOCKETS) -> Address:
     except FileNotFoundError:
         raise NotRunning(f"{file} is not there: no OpenCode 2 runs") from None
     except OSError as error:
-        raise AgentRefused(f"{file}: {error.strerror}") from None
+        raise AgentAway(f"{file}: {error.strerror}") from None
     try:
         kept = shaped(_Kept, json.loads(content))
     except (ValueError, RecursionError) as error:
@@ -139,8 +139,6 @@ def _is_ours(url: str, sockets: tuple[Path, ...]) -> bool:
             for row in rows:
                 does_tell = True
                 _, local, _, state, _, _, _, user, *_ = row.split()
-                if state != _LISTENS:
-                    break  # Linux lists the sockets that listen before all others
-                if local.endswith(port):
+                if state == _LISTENS and local.endswith(port):
                     users.add(user)
     return not does_tell or users == {str(os.getuid())}

@@ -213,7 +213,8 @@ class Prompting:
             return  # hooks and plugins tell each end
         with suppress(AgentRefused):
             turn = await server.turn(source.session_id, source.directory)
-            if turn is not None and (turn.ended_s >= prompt.asked_s or self._prompts.has_begun(turn)):
+            written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)
+            if turn is not None and (turn.ended_s >= written_s or self._prompts.has_begun(turn)):
                 await self._turns.take(TurnEnded(turn))
 
     async def _has_changed(self, prompt: Prompt, target: Target, way: PromptWay) -> bool:

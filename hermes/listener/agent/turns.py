@@ -45,11 +45,12 @@ class Turns:
 
     async def _began(self, signal: TurnBegan) -> None:
         agent, session_id = signal.agent, signal.session_id
+        known = self._notices.begun(agent, session_id, signal.turn_id)
+        named = known.prompt_id if known is not None else ""
         came = self._prompt_of(signal)
+        prompt_id = came or named
         is_ours = bool(came) or self._prompts.is_with_agent(session_id)
         await self._notices.take(replace(signal, prompt_id=came), is_ours=is_ours)
-        begun = self._notices.begun(agent, session_id, signal.turn_id)
-        prompt_id = came if begun is None else begun.prompt_id
         prompt = self._prompts.of_record(prompt_id)
         await self._interrupt(agent, session_id, but=prompt_id)
         if prompt is not None:

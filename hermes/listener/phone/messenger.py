@@ -47,12 +47,12 @@ class Messenger:
 
         If Telegram's answers are lost, the message may come more than once.
         """
-        self._background.spawn(self._done(partial(self._send, screen, reply_to), "a message was not sent"))
+        self._background.spawn(self._until_done(partial(self._send, screen, reply_to), "a message was not sent"))
 
     def attach(self, screen: Screen, file: tuple[str, str], *, reply_to: int) -> None:
         """Send a document (name, content) with this caption, as `say` does."""
         send = partial(self._outbox.document, self._entries.chat_id, screen, file, reply_to=reply_to)
-        self._background.spawn(self._done(send, "a document was not sent"))
+        self._background.spawn(self._until_done(send, "a document was not sent"))
 
     def insist(self, screen: Screen) -> None:
         """Send a message, again and again until Telegram accepts it."""
@@ -61,30 +61,30 @@ class Messenger:
     def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message, as `say` sends one."""
         delete = partial(self._outbox.delete, chat_id, message_id)
-        self._background.spawn(self._done(delete, f"message {message_id} was not deleted"))
+        self._background.spawn(self._until_done(delete, f"message {message_id} was not deleted"))
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""
-        while await _failed(partial(self._send, screen), "a message was not sent") is not None:
+        while await _fault_of(partial(self._send, screen), "a message was not sent") is not None:
             await self._sleep(INSIST_PAUSE_S)
 
     async def _send(self, screen: Screen, reply_to: int | None = None) -> None:
         await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
 
-    async def _done(self, do: Callable[[], Awaitable[object]], sorry: str) -> None:
-        """Do this, again while Telegram cannot be reached."""
+    async def _until_done(self, do: Callable[[], Awaitable[object]], failure: str) -> None:
+        """Do this, again while Telegram cannot be reached; `failure` begins the line of the log."""
         for pause_s in AGAIN_S:
-            if not isinstance(await _failed(do, sorry), ChatAway):
+            if not isinstance(await _fault_of(do, failure), ChatAway):
                 return
             await self._sleep(pause_s)
-        await _failed(do, sorry)
+        await _fault_of(do, failure)
 
 
-async def _failed(do: Callable[[], Awaitable[object]], sorry: str) -> ChatError | None:
+async def _fault_of(do: Callable[[], Awaitable[object]], failure: str) -> ChatError | None:
     """Do this once; log and return why it failed, None if it did not."""
     try:
         await do()
     except ChatError as error:
-        log.warning("%s: %s", sorry, error)
+        log.warning("%s: %s", failure, error)
         return error
     return None

@@ -74,9 +74,12 @@ class PhoneSide:
         """
 
     async def lock_first(self, updates: Sequence[dict[str, Any]]) -> None:
-        """Lock the phone if one of these updates does, because those before it in Telegram's queue may be a thief's."""
+        """Lock the phone if one of these updates does: those before it in Telegram's queue may be a thief's.
+
+        Telegram hands over at most 100 at once.
+        """
         for raw in updates:
-            with suppress(ValueError, StoreError):  # that is told when it is handled
+            with suppress(Exception):  # the guard around one update: it fails again when it is handled
                 incoming = self._read(raw)
                 if self._is_lock(incoming) and self._is_permitted(incoming):
                     await self._entries.store.lock_phone()

@@ -301,7 +301,7 @@ class Posting:
         def noted(phone: Phone) -> Phone:
             # If it was tapped before its send was confirmed, it was noted as a copy.
             copies = tuple(copy for copy in phone.copies if copy != message_id)
-            # What rings is about a question that may have been deleted: it is drawn again, which finds that out.
+            # A reminder of a question that was deleted is of no use. Drawing the question again finds that out.
             drawn = "" if side.ring else phone.drawn
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies, drawn=drawn)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import vanished
+from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
@@ -145,8 +144,11 @@ class SessionCards:
         """Step: post or redraw the card. Raises ChatError and NotSaved: try the step again."""
         card = self._cards.get(card_id)
         if card is not None and card.typing is not None and not card.armed_for:
-            with suppress(ChatRefused):  # it is too old to be deleted, or deleted already
+            try:
                 await self._outbox.delete(card.chat_id, card.typing)
+            except ChatRefused as error:  # most often it is too old to be deleted, or deleted already
+                if is_conflict(error) or is_unauthorized(error):
+                    raise
             await self._cards.change(card.id, lambda found: replace(found, typing=None))
             return AT_ONCE
         if card is None or card.is_stale:

@@ -68,7 +68,7 @@ def test_a_pipe_in_its_place_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "service.json", 0o600)
     with pytest.raises(AgentRefused, match="not a file"):
         read(tmp_path / "service.json")
-    with pytest.raises(AgentRefused):
+    with pytest.raises(AgentAway, match="Is a directory"):
         read(tmp_path)
 
 

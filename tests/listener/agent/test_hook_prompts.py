@@ -202,21 +202,33 @@ async def test_a_turn_of_the_desk_is_not_that_of_the_prompt(house: House) -> Non
 
 
 async def test_a_turn_that_goes_on_by_itself_is_still_that_of_the_prompt(house: House) -> None:
-    """Its end is told; and it stops no prompt, also if it begins before the end of the turn is heard."""
+    """Its end is told."""
     await house.keep()
     house.sit()
     await house.turns.taken(ID)
     await house.begins("turn_1", ID)
-    await house.turns.take(TurnBegan(AGENT, "ses_1", "turn_2", house.now_s, goes_on=True))
-    assert await house.look() == ("busy", "running")
     await house.ends("turn_1")
+    house.now_s += 1
+    await house.turns.take(TurnBegan(AGENT, "ses_1", "turn_2", house.now_s, goes_on=True))
+    assert (await house.way.look(SOURCE, "")).session == "busy"
     assert house.prompt().phase == "finished"
     house.now_s += 1
     await house.ends("turn_2")
     notice = house.kept.notices.of_session(AGENT, "ses_1")
     assert notice is not None
     assert notice.turn is not None
-    assert (notice.is_ours, notice.turn.id, notice.turn.ended_s) == (True, "turn_1", house.now_s)
+    assert (notice.is_ours, notice.turn.id, notice.turn.began_s) == (True, "turn_2", 1001.0)
+    assert [one.id for one in notice.untold] == ["turn_1"]
+
+
+async def test_a_prompt_that_was_interrupted_is_not_that_of_a_background_task(house: House) -> None:
+    """Esc is not told; the next turn shows that the one before is over."""
+    await house.keep()
+    house.sit()
+    await house.turns.taken(ID)
+    await house.begins("turn_1", ID)
+    await house.turns.take(TurnBegan(AGENT, "ses_1", "turn_2", house.now_s, goes_on=True))
+    assert house.prompt().phase == "stopped"
 
 
 async def test_the_end_of_a_turn_is_told_although_a_prompt_from_the_phone_follows_at_once(house: House) -> None:

@@ -109,7 +109,7 @@ async def test_the_end_of_the_turn_before_a_prompt_is_asked_for(desk: Desked, sh
     await desk.looks()
     await desk.came("Rename it")
     await desk.phase("running")
-    assert not any("Of long ago." in one.text for one in desk.home.person.shown())
+    assert all(one.turn is None or one.turn.id != "msg_0" for one in desk.kept.notices.all())
     desk.desk.received.clear()
     desk.home.person.write("Test it", to=shown)
     await desk.phase("queued")

@@ -62,7 +62,7 @@ class Ears:
         book, phone, connection = cast("Entries", self), cast("PhoneSide", self), cast("Connection", self)
         return Updates(poller, book, cast("Prompts", None), phone, connection, sleep=self.sleep)
 
-    async def lock_first(self, updates: Sequence[dict[str, Any]]) -> None:
+    async def lock_first(self, updates: list[dict[str, Any]]) -> None:
         """None of them locks the phone."""
 
     async def handle(self, raw: dict[str, Any]) -> None:
