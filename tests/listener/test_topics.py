@@ -165,9 +165,8 @@ async def test_a_reply_in_a_topic_is_what_it_is_elsewhere(office: Office) -> Non
     assert office.desk.texts() == ["go on"]
 
 
-@pytest.mark.parametrize("is_closed", [False, True], ids=["settled", "closed"])
-async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool) -> None:
-    """The question was answered at the computer while the person typed; the next text is a prompt again."""
+async def overtaken(office: Office) -> tuple[Source, ShownMessage]:
+    """Let a question be answered at the computer while a person types; its session and its message."""
     await office.open()
     source = office.session("Fix login")
     await office.told(source)
@@ -176,6 +175,13 @@ async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_clo
     replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
     office.home.hook("question.replied", replied)
     await office.home.phase("settled")
+    return source, asked
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["settled", "closed"])
+async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool) -> None:
+    """The question was answered at the computer while the person typed; the next text is a prompt again."""
+    source, asked = await overtaken(office)
     if is_closed:
         await office.home.put_away()
         await office.home.closed()
@@ -189,14 +195,7 @@ async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_clo
 
 async def test_an_answer_that_hermes_reads_minutes_later_is_no_prompt_either(office: Office) -> None:
     """It was away from Telegram when the person sent it."""
-    await office.open()
-    source = office.session("Fix login")
-    await office.told(source)
-    asked = await office.ask(source, "que_1", "Delete the database?")
-    await office.home.person.taps(asked, "✏️ Other")
-    replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
-    office.home.hook("question.replied", replied)
-    await office.home.phase("settled")
+    _, asked = await overtaken(office)
     await office.home.stop()
     text = office.write("Yes, delete it", asked.thread_id)
     office.home.clock.advance(2 * TYPING_S)

@@ -326,24 +326,6 @@ async def test_the_request_to_type_goes_although_telegram_is_away_for_a_moment(d
     await desk.home.person.gone(asked)
 
 
-async def test_an_old_line_goes_although_telegram_is_away_for_a_moment(
-    desk: Desked, shop: Source, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beside the one that rings it would say that the prompt still waits."""
-    monkeypatch.setattr(messenger, "AGAIN_S", (0.1,))
-    desk.desk.sessions[shop.session_id].is_busy = True
-    await replied(desk, shop)
-    line = await desk.home.person.sees("Waits for the current turn")
-    await until(lambda: desk.prompts()[0].line.message_id, "the line noted")
-    desk.desk.refuses = AgentRefused("no", said="this model does not exist")
-    desk.desk.sessions[shop.session_id].is_busy = False
-    desk.home.api.control.fault(method="deleteMessage", action="error", status=502, times=1)
-    await desk.looks()
-    await desk.refused()
-    await desk.home.person.sees("❌ this model does not exist", buttons=True)
-    await desk.home.person.gone(line)
-
-
 async def test_after_write_a_prompt_the_next_text_is_one_and_no_other(desk: Desked, shop: Source) -> None:
     """Also if Telegram sends tap and text again."""
     await _armed(desk, shop)
@@ -673,8 +655,10 @@ async def test_a_line_that_the_person_deleted_comes_again_while_it_matters(desk:
     assert not desk.home.person.find("✅ Done")
 
 
-async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source) -> None:
-    """As a new message; the older line goes, and "Send again" sends it again, once."""
+async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new message; the older line goes, also if Telegram is away for a moment. "Send again" does so once."""
+    monkeypatch.setattr(messenger, "AGAIN_S", (0.1,))
+    desk.home.api.control.fault(method="deleteMessage", action="error", status=502, times=1)
     desk.desk.sessions[shop.session_id].is_busy = True
     await replied(desk, shop)
     line = await desk.home.person.sees("Waits for the current turn")
