@@ -16,7 +16,6 @@ import json
 import re
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from typing import TypeVar, cast
 from urllib.parse import quote
 
@@ -87,8 +86,6 @@ class Api:
     ) -> None:
         """`events` is the path of the event stream."""
         self.name = name
-        self.date_s: float | None = None
-        """The server's own time of its last answer (epoch), None if it does not tell it."""
         self._events = events
         self._http = httpx.AsyncClient(
             base_url=url,
@@ -165,7 +162,6 @@ class Api:
                 _whole(what, timeout),
                 self._http.stream(method, path, headers=headers, params=params, json=body, timeout=timeout) as response,
             ):
-                self.date_s = _date_s(response)
                 await _accept(what, response)
                 if response.status_code == httpx.codes.NO_CONTENT:
                     return b""
@@ -223,13 +219,6 @@ async def _whole(what: str, timeout: httpx.Timeout) -> AsyncIterator[None]:
 def _kind(response: httpx.Response) -> str:
     kind: str = response.headers.get("content-type", "").partition(";")[0]
     return kind
-
-
-def _date_s(response: httpx.Response) -> float | None:
-    try:
-        return parsedate_to_datetime(response.headers.get("date", "")).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def _tls(url: str) -> ssl.SSLContext:

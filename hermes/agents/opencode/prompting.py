@@ -3,7 +3,7 @@
 A prompt is sent under a message id of our own, and each of its parts under an id that follows from that one: if it is
 sent again, it replaces itself. 1.1.53 orders messages by their ids: it never answers one that sorts before the newest
 message, and answers one of the future again and again. So the id follows directly on that of the newest message, and a
-prompt waits while that is later than the clock of the server, which was set back.
+prompt waits while that is later than the clock, which was set back.
 
 `204` says that the request was read, and no more; the prompt is in the record some ms later, if at all.
 """
@@ -44,8 +44,7 @@ ABILITIES: Final = PromptAbilities(
     files=("picture", "pdf", "text"),
 )
 _RECENT, _MANY, _ALL = 20, 100, 500
-_AHEAD_S: Final = 2.0
-"""The time that a server tells with an answer is without fractions, and up to a second old."""
+_AHEAD_S: Final = 1.0
 _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
@@ -112,10 +111,12 @@ class OpenCodePrompts:
     def _absent(self, state: SessionState, messages: Sequence[wire.TurnMessage], made_ms: float) -> Sight:
         """Return the sight of a session without this prompt. Raises AgentAway: its newest message is of the future."""
         newest_ms = max([made_ms, *(one.info.time.created for one in messages)])
-        ahead_s = newest_ms / 1000 - (self._api.date_s or self._server.now())
+        ahead_s = newest_ms / 1000 - self._server.now()
         if ahead_s > _AHEAD_S:
             what = f"OpenCode {self._server.name!r}: the newest message of the session"
-            raise AgentAway(f"{what} is {ahead_s:.0f} s later than its clock; prompts wait until that has passed it")
+            raise AgentAway(
+                f"{what} is {ahead_s:.0f} s later than the clock here; prompts wait until that has passed it"
+            )
         return Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
 
     async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:

@@ -198,5 +198,5 @@ async def test_a_prompt_waits_until_the_clock_has_passed_the_newest_message(desk
         "/session/status": {},
     }
     desk.plug("a", answers, directories=[HERE], sessions={"ses_1": 1.0})
-    with pytest.raises(AgentAway, match="s later than its clock"):
+    with pytest.raises(AgentAway, match="s later than the clock here"):
         await way(desk).look(source("ses_1"), "")

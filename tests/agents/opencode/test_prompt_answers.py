@@ -75,27 +75,17 @@ async def test_a_prompt_waits_until_the_clock_has_passed_the_newest_message(what
     made, messages = (SESSION, [PROMPT, step]) if what == "message" else (SESSION | {"time": later}, [])
     _, way = desk({"session/ses_1": made, MESSAGES: messages, STATUS: {"ses_1": {"type": "busy"}}})
     for record_id in ("", "msg_000000000001gone"):
-        with pytest.raises(AgentAway, match=r"is (59|60) s later than its clock"):
+        with pytest.raises(AgentAway, match=r"is (59|60) s later than the clock here"):
             await way.look(SOURCE, record_id)
     if messages:
         assert (await way.look(SOURCE, OURS)).record == "running"
 
 
-@pytest.mark.parametrize("date", ["", "Tue, 01 Jan 2030 00:00:00 GMT", "not a date"])
-async def test_the_clock_is_that_of_the_server(date: str) -> None:
-    """It makes the times of the messages, and tells its own with each answer; an answer can be a second older."""
-    at_s = 1_893_456_000 if date.endswith("GMT") else time.time()
-
-    def messages(_: httpx.Request) -> httpx.Response:
-        step = STEP | {"info": STEP["info"] | {"time": {"created": (at_s + ahead_s) * 1000}}}
-        return httpx.Response(200, json=[PROMPT, step], headers={"date": date} if date else {})
-
-    _, way = desk({MESSAGES: messages})
-    ahead_s = 1.5
+async def test_a_prompt_does_not_wait_for_a_clock_that_differs_a_little() -> None:
+    """That of the server makes the times."""
+    step = STEP | {"info": STEP["info"] | {"time": {"created": (time.time() + 0.5) * 1000}}}
+    _, way = desk({MESSAGES: [PROMPT, step]})
     assert (await way.look(SOURCE, "")).next_id.startswith("msg_000000000012")
-    ahead_s = 10.0
-    with pytest.raises(AgentAway, match="10 s later than its clock"):
-        await way.look(SOURCE, "")
 
 
 async def test_a_prompt_without_its_parts_is_absent() -> None:
