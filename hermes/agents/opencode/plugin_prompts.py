@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +23,7 @@ from hermes.model.ask import Source
 from hermes.model.prompt import Sight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from hermes.agents.prompting import Excludes, PromptWay
@@ -50,8 +49,7 @@ _SESSIONS: Final = 100
 class PluggedServer:
     """An OpenCode with Hermes' plugin, as `OpenCodePrompts` needs it."""
 
-    def __init__(self, plugin: Plugin, origin: Source, *, now: Callable[[], float] = time.time) -> None:
-        self.now = now
+    def __init__(self, plugin: Plugin, origin: Source) -> None:
         self.name = f"process {plugin.pid}"
         self.api = Api(self.name, "http://plugin", transport=FolderTransport(plugin.folder))
         self._plugin = plugin

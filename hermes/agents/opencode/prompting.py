@@ -2,8 +2,7 @@
 
 A prompt is sent under a message id of our own, and each of its parts under an id that follows from that one: if it is
 sent again, it replaces itself. 1.1.53 orders messages by their ids: it never answers one that sorts before the newest
-message, and answers one of the future again and again. So the id follows directly on that of the newest message, and a
-prompt waits while that is later than the clock, which was set back.
+message, and answers one of the future again and again. So the id follows directly on that of the newest message.
 
 `204` says that the request was read, and no more; the prompt is in the record some ms later, if at all.
 """
@@ -23,12 +22,12 @@ from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
 from hermes.agents.opencode.failures import Failures
 from hermes.agents.wire import decode
-from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
+from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.card import Listed
 from hermes.model.prompt import PromptAbilities, Sight, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from hermes.agents.http import Api
     from hermes.agents.prompting import Excludes
@@ -44,7 +43,6 @@ ABILITIES: Final = PromptAbilities(
     files=("picture", "pdf", "text"),
 )
 _RECENT, _MANY, _ALL = 20, 100, 500
-_AHEAD_S: Final = 1.0
 _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
@@ -56,7 +54,6 @@ class Serving(Protocol):
 
     name: str
     api: Api
-    now: Callable[[], float]
 
     def origin(self, directory: str) -> Source:
         """Return a Source, without ids, for the sessions in a directory."""
@@ -96,28 +93,18 @@ class OpenCodePrompts:
         is_busy = source.session_id in status
         messages = await self._newest(session, directory, _RECENT)
         state: SessionState = "busy" if is_busy else "idle"
+        nothing = Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
         if not record_id:
-            return self._absent(state, messages, made_ms)
+            return nothing
         if not _knows(messages, record_id):
             if not await self._has(session, record_id, directory):
-                return self._absent(state, messages, made_ms)
+                return nothing
             messages = await self._newest(session, directory, _MANY)
             if not _knows(messages, record_id):
                 messages = await self._newest(session, directory, _ALL, _MANY)
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
         return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
-
-    def _absent(self, state: SessionState, messages: Sequence[wire.TurnMessage], made_ms: float) -> Sight:
-        """Return the sight of a session without this prompt. Raises AgentAway: its newest message is of the future."""
-        newest_ms = max([made_ms, *(one.info.time.created for one in messages)])
-        ahead_s = newest_ms / 1000 - self._server.now()
-        if ahead_s > _AHEAD_S:
-            what = f"OpenCode {self._server.name!r}: the newest message of the session"
-            raise AgentAway(
-                f"{what} is {ahead_s:.0f} s later than the clock here; prompts wait until that has passed it"
-            )
-        return Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
 
     async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:
         return await turns.newest_messages(self._api, f"{session}/message", directory, *most)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,16 +186,3 @@ async def test_a_slow_process_keeps_its_sessions(desk: Desk) -> None:
     assert len(list((folder / "in").iterdir())) == 1
     assert desk.calls == []
     looking.cancel()
-
-
-async def test_a_prompt_waits_until_the_clock_has_passed_the_newest_message(desk: Desk) -> None:
-    """As with a server that has a port."""
-    head = {"id": "msg_000000000011step", "role": "assistant", "time": {"created": (time.time() + 60) * 1000}}
-    answers = {
-        "/session/ses_1": a_session("ses_1"),
-        "/session/ses_1/message": [{"info": head, "parts": []}],
-        "/session/status": {},
-    }
-    desk.plug("a", answers, directories=[HERE], sessions={"ses_1": 1.0})
-    with pytest.raises(AgentAway, match="s later than the clock here"):
-        await way(desk).look(source("ses_1"), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import httpx
@@ -65,27 +64,6 @@ async def test_messages_that_are_too_large_are_read_one_by_one() -> None:
     assert await way.look(SOURCE, OURS) == Sight("busy", "running")
     assert (await way.look(SOURCE, "")).next_id.startswith("msg_000000000012")
     assert limits == ["20", "1"] * 2
-
-
-@pytest.mark.parametrize("what", ["message", "session"])
-async def test_a_prompt_waits_until_the_clock_has_passed_the_newest_message(what: str) -> None:
-    """The clock was set back: an id behind that message would be one of the future. Prompts in the record are seen."""
-    later = {"created": (time.time() + 60) * 1000}
-    step = STEP | {"info": STEP["info"] | {"time": later}}
-    made, messages = (SESSION, [PROMPT, step]) if what == "message" else (SESSION | {"time": later}, [])
-    _, way = desk({"session/ses_1": made, MESSAGES: messages, STATUS: {"ses_1": {"type": "busy"}}})
-    for record_id in ("", "msg_000000000001gone"):
-        with pytest.raises(AgentAway, match=r"is (59|60) s later than the clock here"):
-            await way.look(SOURCE, record_id)
-    if messages:
-        assert (await way.look(SOURCE, OURS)).record == "running"
-
-
-async def test_a_prompt_does_not_wait_for_a_clock_that_differs_a_little() -> None:
-    """That of the server makes the times."""
-    step = STEP | {"info": STEP["info"] | {"time": {"created": (time.time() + 0.5) * 1000}}}
-    _, way = desk({MESSAGES: [PROMPT, step]})
-    assert (await way.look(SOURCE, "")).next_id.startswith("msg_000000000012")
 
 
 async def test_a_prompt_without_its_parts_is_absent() -> None:
