@@ -216,6 +216,9 @@ class Beside:
         self.aside: list[bytes] = []
         self.store = self.home = self
 
+    async def lock_first(self, updates: list[dict[str, Any]]) -> None:
+        """None of them locks the phone."""
+
     async def handle(self, raw: dict[str, Any]) -> None:
         self.handled.append(read_update(raw).update_id)
 
