@@ -15,7 +15,7 @@ Rules:
   * A turn that an agent begins by itself, as when a background task has ended, goes on with the one before: it began
     with that one, and its end is told if that one's is. It shows nobody at the desk.
   * The end of a turn that a prompt from the phone began or came into is always told, and at once. If the next turn ends
-    before Telegram took it, it stays `untold` and comes first. So does an end that waits when that next turn is ours.
+    before Telegram took it, it stays `untold` and comes first. So does an end that waits before such a turn.
   * Only the newest notice of a session keeps its buttons.
   * A turn that keeps trying to reach its model has one message, which follows it until the turn ends.
 """
@@ -159,11 +159,7 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
     beginning = begun(notice, turn.id)
     if beginning is not None and (beginning.goes_on or turn.began_s is None):
         turn = replace(turn, began_s=beginning.at_s)
-    turn = replace(
-        turn,
-        words=turn.words[-LONGEST_WORDS:],
-        failure=turn.failure[:LONGEST_REASON],
-    )
+    turn = replace(turn, words=turn.words[-LONGEST_WORDS:], failure=turn.failure[:LONGEST_REASON])
     known = notice.turn
     if known is not None and (known.id, known.ended_s) == (turn.id, turn.ended_s):
         return notice
@@ -171,12 +167,11 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
         return notice
     all_begun = tuple(_ended_at(one, turn.ended_s) if one.turn_id == turn.id else one for one in notice.begun)
     is_later_end = _is_same(known, turn)
-    stays = known is not None and not is_later_end and (notice.is_ours or is_ours) and _lacks_latest(notice)
     is_ours = is_ours or (is_later_end and notice.is_ours)
     after = replace(notice, begun=all_begun, turn=turn, is_ours=is_ours, retry=None)
     if is_later_end and notice.phase == "posted" and now_s - notice.heard_s < rules.finished_s:
         return after
-    if known is not None and stays:
+    if known is not None and not is_later_end and (notice.is_ours or is_ours) and _lacks_latest(notice):
         after = replace(after, untold=(*notice.untold, known)[-MOST_UNTOLD:])
     after = replace(after, phase="waiting", heard_s=now_s)
     return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)

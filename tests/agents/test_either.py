@@ -64,8 +64,9 @@ async def test_a_prompt_to_an_opencode_2_outlives_a_restart_of_the_listener() ->
         (lambda way, here: way.new_session(here.directory), "ses_"),
         (lambda way, here: way.exclusions(here), "function"),
     ],
+    ids=["words", "stop", "list", "new session", "exclusions"],
 )
-async def test_whatever_is_asked_first_goes_to_the_version_that_answers(
+async def test_the_first_request_goes_to_the_version_that_answers(
     use: Callable[[PromptWay, Source], Any], told: str
 ) -> None:
     """A session is read, stopped, listed or made by a listener that has just started."""

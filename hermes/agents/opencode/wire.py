@@ -129,8 +129,8 @@ class Places(Wire):
 class TurnInfo(Info):
     """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
 
-    `summary` is true for a message that sums the session up; a prompt's says what
-    its turn changed. `model` and `agent`: what a prompt is answered by.
+    `summary` is true for a message that sums the session up; a prompt's says what its turn changed. `model` and
+    `agent`: what a prompt is answered by.
     """
 
     finish: Text | None = None

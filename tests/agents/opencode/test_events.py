@@ -363,7 +363,7 @@ async def test_an_event_may_come_in_pieces_and_hold_strange_line_ends() -> None:
 
 @pytest.mark.parametrize("piece", ["a" * 100, "\ndata: a", "\r\ndata: a", ": comment\n"])
 async def test_an_event_without_an_end_is_cut(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has taken the port of OpenCode fills no memory: an event has a limit, as an answer has."""
+    """A stranger at the port of OpenCode fills no memory: an event has a limit, as an answer has."""
     monkeypatch.setattr("hermes.agents.http._LARGEST", 10_000)
     _, lost = await Life([CONNECTED, "data: ", *[piece] * 2_000]).follow(2)
     assert isinstance(lost, Lost)

@@ -182,7 +182,7 @@ async def test_another_user_who_took_the_port_is_sent_nothing(tmp_path: Path) ->
 async def test_a_server_that_was_killed_is_sent_nothing_more(
     tmp_path: Path, use: Callable[[OpenCode2Server, Ask], Any]
 ) -> None:
-    """Its file stays, and whoever takes its port would be sent the password, and what the person wrote."""
+    """Its file stays, and another user at its port would be sent the password, and the words of the person."""
     file = tmp_path / "service.json"
     with running_opencode2() as agent, subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE) as process:
         agent.pid = process.pid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.xdist_group("page")
 
 DATABASE, CHECKS = "Which database", "Which checks"
+TAKEOVER_S = 20.0
 
 
 @pytest.fixture
@@ -50,9 +52,11 @@ def test_another_machine_takes_the_phone_over(visitor: Visitor, machines: Fleet)
     visitor.page.locator("[data-machine=server]").click()
     visitor.ask("one")
     visitor.sees(DATABASE)
+    began_s = time.monotonic()
     visitor.page.locator("#kill").click()
     expect(machine(visitor, "dead")).to_contain_text("laptop")
     expect(machine(visitor, "phone")).to_be_visible()
+    assert time.monotonic() - began_s < TAKEOVER_S
     visitor.tap(DATABASE, "SQLite ⭐")
     assert visitor.received("Fix login flow") == ["SQLite (Recommended)"]
     expect(visitor.row("Fix login flow")).to_contain_text("on the server")
