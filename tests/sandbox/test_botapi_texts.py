@@ -125,6 +125,7 @@ def test_markup_languages_are_refused(bot: RawBot) -> None:
         (keyboard(("ä" * 32 + "x",)), "BUTTON_DATA_INVALID"),
         (keyboard(*[("x",)] * 101), "reply markup is too long"),
         (keyboard(("x",) * 9), "reply markup is too long"),
+        (keyboard(*[("x" * 60,)] * 100), "reply markup is too long"),
         (keyboard((" ",)), "inline keyboard button text must be non-empty"),
         (
             {"inline_keyboard": [[{"text": "x", "callback_data": ""}]]},
@@ -149,8 +150,8 @@ def test_a_keyboard_that_telegram_refuses(bot: RawBot, markup: Any, sentence: st
 
 
 def test_the_largest_keyboard_passes(bot: RawBot) -> None:
-    """64 bytes of data; a hundred buttons, eight in a row."""
-    sent = bot.send(reply_markup=keyboard(*[("ä" * 32,) * 8] * 12, ("x",) * 4))
+    """64 bytes of data; a hundred buttons, eight in a row; all together almost 10,000 bytes."""
+    sent = bot.send(reply_markup=keyboard(*[("ä" * 13,) * 8] * 12, ("ä" * 32,) * 4))
     assert sum(map(len, sent["reply_markup"]["inline_keyboard"])) == 100
 
 

@@ -168,6 +168,7 @@ def defused(text: str) -> str:
 
 # --- cutting --------------------------------------------------------------------------------------
 
+_CELL_BYTES: Final = 8
 
 def cut(text: str, limit: int) -> str:
     """Return the whole text if it has at most `limit` units, else its beginning and …, within `limit` units."""
@@ -180,7 +181,10 @@ def cut(text: str, limit: int) -> str:
 
 
 def shortened(text: str, cells: int) -> str:
-    """Return the text, cut with … at its end if it is wider than `cells` columns."""
+    """Return the text, cut with … at its end if it is wider than `cells` columns, or takes too many bytes for them.
+
+    A column can hold a letter with thirty marks; a few such buttons would be more than Telegram takes in a message.
+    """
     if _first(text, cells) == text:
         return text
     return _first(text, cells - 1).rstrip() + "…"
@@ -225,10 +229,11 @@ def _whole(text: str, end: int) -> str:
 
 
 def _first(text: str, cells: int) -> str:
-    end, room = 0, cells
+    end, room, bytes_left = 0, cells, cells * _CELL_BYTES
     for character in _characters(text):
         room -= _cells(character)
-        if room < 0:
+        bytes_left -= len(character.encode("utf-8", "surrogatepass"))
+        if room < 0 or bytes_left < 0:
             break
         end += len(character)
     return text[:end]

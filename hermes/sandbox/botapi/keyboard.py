@@ -4,6 +4,7 @@ td silently drops surplus buttons and those without a text. A bot that relies on
 refused here. `callback_data` is counted in bytes.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ MAX_BUTTONS = 100
 MAX_BUTTONS_A_ROW = 8
 MAX_DATA_BYTES = 64
 MAX_COPIED = 256
+MAX_BYTES = 10_000
+"""Of the whole keyboard as JSON: tginfo/Telegram-Limits#187. How Telegram counts is not documented."""
 
 STYLES = frozenset({"primary", "success", "danger"})
 KINDS = frozenset({"url", "callback_data", "copy_text", "web_app", "login_url", "pay", "callback_game"}) | {
@@ -62,7 +65,8 @@ def parse_inline(value: object) -> Markup:
 
 
 def _check_size(rows: tuple[tuple[object, ...], ...]) -> None:
-    if sum(map(len, rows)) > MAX_BUTTONS or any(len(row) > MAX_BUTTONS_A_ROW for row in rows):
+    too_many = sum(map(len, rows)) > MAX_BUTTONS or any(len(row) > MAX_BUTTONS_A_ROW for row in rows)
+    if too_many or len(json.dumps(rows, ensure_ascii=False).encode()) > MAX_BYTES:
         raise refused("reply markup is too long")
 
 

@@ -142,6 +142,12 @@ def test_a_tower_of_marks_counts_as_many_characters() -> None:
     assert units(cut("Z" + "\u0322" * 500, 100)) > 60
 
 
+def test_a_button_holds_few_towers_of_marks() -> None:
+    """Each is as wide as one letter, but Telegram counts its bytes."""
+    assert len(shortened(("Z" + "\u0322" * 30) * 34, 34).encode()) <= 34 * 8
+    assert shortened("กี่" * 30, 34) == "กี่" * 30  # nine bytes each
+
+
 def test_the_end_of_last_words_is_kept() -> None:
     """The last words lead to the question; the first may be from long ago."""
     assert ending("beginning middle end", 8).text == "…end"
