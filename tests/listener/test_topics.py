@@ -211,7 +211,10 @@ async def test_who_has_answered_goes_on_by_a_prompt(office: Office) -> None:
     await office.told(source)
     asked = await office.ask(source, "que_1")
     await office.home.person.taps(asked, "SQLite")
-    await office.home.phase("settled")
+    await office.home.phase("sending")
+    told = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
+    office.home.hook("question.replied", told, directory=source.directory)
+    await office.home.closed()
     office.write("and write a test", asked.thread_id)
     await office.came("and write a test")
 

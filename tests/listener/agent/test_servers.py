@@ -491,8 +491,7 @@ async def test_an_agent_whose_hook_died_is_gone(portless: House) -> None:
     await until(
         lambda: portless.listener._parts.agent.errands.get(portless.entry().id).alone_since_s, "its absence again"
     )
-    portless.clock.advance(HOOK_GRACE_S + 1)
-    spool.nudge(portless.store)
+    portless.pass_time(HOOK_GRACE_S + 1)
     await portless.person.sees("The agent no longer needs this")
 
 

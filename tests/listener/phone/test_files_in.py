@@ -311,7 +311,7 @@ async def test_a_download_that_breaks_off_is_tried_again(desk: Desked, shop: Sou
     await until(lambda: len(control.calls("file")) > 4, "two more tries")
     await desk.home.stop()
     control.clear_faults()
-    desk.desk.sessions[shop.session_id].is_busy = False
+    desk.desk.end(shop.session_id)
     await desk.start()
     await until(lambda: len(desk.desk.received) == 2, "the second prompt")
     assert came(desk)[1][1][0].data == JPEG + b"2"
