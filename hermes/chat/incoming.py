@@ -100,6 +100,7 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
         caption=_words(message.caption or "") if file else "",
         thread_id=0 if is_from_elsewhere else _thread(message),
         is_forwarded=is_from_elsewhere,
+        forwarded_to=_thread(message) if is_from_elsewhere else 0,
     )
 
 

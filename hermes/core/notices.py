@@ -210,6 +210,14 @@ def quiet(notice: Notice) -> Notice:
     return replace(notice, retry=None)
 
 
+def muted(notice: Notice, *, on: bool) -> Notice:
+    """Return the notice after the person wants no more of its session, or wants them again."""
+    if not on:
+        return replace(notice, is_muted=False)
+    after = notice if notice.phase != "waiting" or notice.is_ours else _dropped(notice)
+    return replace(after, is_muted=True, retry=notice.retry if notice.retry_shown is not None else None)
+
+
 def retry_told(notice: Notice, shown: RetryShown) -> Notice:
     """Return the notice after the message about a turn that keeps trying says this."""
     return replace(_with_earlier(notice, shown), retry_shown=None if shown.is_over else shown)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.prompts import is_free, is_over
 from hermes.core.routing import PART_S
-from hermes.core.topics import is_of
+from hermes.core.topics import is_of, root_of
 from hermes.model.prompt import PromptAbilities, Target
 
 if TYPE_CHECKING:
@@ -138,8 +138,7 @@ def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None
     can = known.abilities.get(source.agent)
     if can is None or not is_in(source, known.projects):
         return None
-    bare = replace(source, request_id=None, call_id=None, message_id=None, last_text="")
-    return Target(bare, agent_name, can)
+    return Target(root_of(source), agent_name, can)
 
 
 def is_in(source: Source, projects: tuple[str, ...]) -> bool:

@@ -30,12 +30,15 @@ def about(source: Source, mode: TopicMode) -> Source | None:
     """Return the session or the project to whose topic the messages about `source` belong; None: to the main list."""
     if mode == "project" and source.directory:
         return Source("", source.machine, "", _folder(source), host=source.host)
-    session_id = source.root_id or source.session_id
-    if mode != "session" or not session_id:
-        return None
-    title = source.root_title if source.root_id else source.session_title
-    bare = replace(source, session_id=session_id, session_title=title, root_title="", root_id="", last_text="")
-    return replace(bare, request_id=None, call_id=None, message_id=None)
+    root = root_of(source)
+    return root if mode == "session" and root.session_id else None
+
+
+def root_of(source: Source) -> Source:
+    """Return the session that a person writes to: a subagent is over with its task, and its root goes on."""
+    if source.root_id:
+        source = replace(source, session_id=source.root_id, session_title=source.root_title, root_title="", root_id="")
+    return replace(source, request_id=None, call_id=None, message_id=None, last_text="")
 
 
 def find(topics: Iterable[Topic], chat_id: int, wanted: Source) -> Topic | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -49,8 +48,11 @@ class Notices(Records[Notice]):
         self.now = now
 
     async def forget_before(self, at_s: float) -> None:
-        """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved."""
-        await self.forget(lambda one: not notices.is_behind(one) and _heard_s(one) < at_s)
+        """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved.
+
+        A session that is muted stays so.
+        """
+        await self.forget(lambda one: not (one.is_muted or notices.is_behind(one)) and _heard_s(one) < at_s)
 
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.
@@ -113,7 +115,12 @@ class Notices(Records[Notice]):
     async def mute(self, source: Source, *, on: bool) -> None:
         """Post no notices of this session, of whatever machine, or post them again. Raises NotSaved."""
         machine = None if self._machine is None else source.machine
-        await self._of(source.agent, machine, source.session_id, lambda found: replace(found, is_muted=on))
+        await self._of(source.agent, machine, source.session_id, partial(notices.muted, on=on))
+
+    def is_muted(self, source: Source) -> bool:
+        """Tell whether the person wants no notices of this session, of whatever machine and process."""
+        known = (one for one in self.all() if (one.agent, one.session_id) == (source.agent, source.session_id))
+        return any(one.is_muted and one.machine in {"", source.machine} for one in known)
 
     async def of(self, agent: str, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
         """Change the notice of this session on this machine; `fn` is pure. Raises NotSaved."""
@@ -122,11 +129,11 @@ class Notices(Records[Notice]):
     async def _of(self, agent: str, machine: str | None, session_id: str, fn: Callable[[Notice], Notice]) -> Notice:
         return await self.make(
             lambda one: (one.agent, one.session_id) == (agent, session_id) and machine in {None, one.machine},
-            lambda: Notice(random_id(), agent, session_id, machine=machine or ""),
+            lambda: Notice(random_id(), agent, session_id, heard_s=self.now(), machine=machine or ""),
             fn,
         )
 
 
 def _heard_s(notice: Notice) -> float:
-    """Return when Hermes last heard of a turn of this session (epoch)."""
+    """Return when Hermes last heard of a turn of this session, or first of the session (epoch)."""
     return max([notice.heard_s, *(one.at_s for one in notice.begun)])

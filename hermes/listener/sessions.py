@@ -22,7 +22,8 @@ ID: Final = "sessions"
 MOST: Final = 1000
 """The lists of so many machines are kept."""
 PATIENCE_S: Final = 7.0
-"""A machine that has not listed its sessions after this time is left out. Its agents have 5 s of it."""
+"""A machine that has not listed its sessions, or looked at one, after this time is not waited for. Its agents have 5 s
+of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,12 @@ class Card:
     - `state`, `used_s`: the session's state when it was listed last, and when it was used before that.
     - `messages`: the messages on the phone that stand for it, the newest last. A reply to one is a prompt.
     - `shown`: the newest message that is a card, None if none is wanted; `drawn`: the digest of its screen.
-      `is_wanted`: it is to be posted as a new message.
+      `is_wanted`: it is to be posted as a new message, since `wanted_s`.
     - `armed_for`, `armed_s`: the next plain text of this user is a prompt for it; 0 if nobody's is. `armed_in`: the
       topic in which they wished so, 0 if in none. `about`: the question that this text answers too late, "" if none.
     - `typing`: the message that asks for that text; it goes when no text is awaited any more.
     - `is_muted`: its turns get no notices.
-    - `stop`: how far the wish to stop its turn has come.
+    - `stop`: how far the wish to stop its turn has come; `stop_s`: when the person was sure of it.
     - `is_stale`: its state and the last words are to be read again.
     """
 
@@ -78,8 +78,10 @@ class Card:
     about: str = ""
     is_muted: bool = False
     stop: StopPhase = ""
+    stop_s: float = 0.0
     is_stale: bool = False
     is_wanted: bool = False
+    wanted_s: float = 0.0
     shown: int | None = None
     drawn: str = ""
     revision: int = 0

@@ -176,7 +176,8 @@ class Text:
     - `group`: whether the chat is a group, not a private chat.
     - `date_s`: Telegram's date of the message. It is compared with other dates from Telegram, and tells its age.
     - `thread_id`: the topic of the chat in which it was written, 0 if in none, or if `is_forwarded`.
-    - `is_forwarded`: others may have written it, or it replies to a message in another chat or topic.
+    - `is_forwarded`: others may have written it, or it replies to a message in another chat or topic; `forwarded_to`:
+      the topic to which it was brought, 0 if to none.
     """
 
     update_id: int
@@ -193,3 +194,4 @@ class Text:
     caption: str = ""
     thread_id: int = 0
     is_forwarded: bool = False
+    forwarded_to: int = 0

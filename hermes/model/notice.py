@@ -118,7 +118,8 @@ class Notice:
     - `machine`: the id of the machine of its agent.
     - `begun`: the last turns that began, the latest last. Only agents tell of them that keep no times of turns.
       `is_stopped`: the last one was interrupted. `is_left`: the session has ended.
-    - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that.
+    - `turn`: the latest turn that has ended, None before the first. `heard_s`: when Hermes heard of that, or first of
+      the session (epoch).
     - `is_ours`: a prompt from the phone began that turn or came into it, so that its end is always told; or one began
       the next turn while the notice waited.
     - `untold`: earlier turns whose ends the phone is to hear of, because of its prompts, and that are not posted yet.

@@ -11,7 +11,7 @@ from hermes.core.routing import TYPING_S
 from hermes.hook import spool
 from hermes.listener.phone.topics import PAUSE_S
 from hermes.sandbox.botapi import Chat
-from tests.listening import ANN, a_request, living, question, until
+from tests.listening import ANN, BOB, a_request, living, question, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
@@ -217,6 +217,23 @@ async def test_who_has_answered_goes_on_by_a_prompt(office: Office) -> None:
     await office.home.closed()
     office.write("and write a test", asked.thread_id)
     await office.came("and write a test")
+
+
+async def test_a_text_that_is_forwarded_to_a_topic_is_offered(office: Office) -> None:
+    """Others may have written it. Its session comes first."""
+    await office.open()
+    office.session("Add tests")
+    thread_id = (await office.told(office.session("Fix login"))).thread_id
+    message = {"message_id": 900, "date": int(office.home.clock.now()), "text": "The log says: no such table"}
+    message["chat"] = {"id": office.chat, "type": "supergroup" if office.chat < 0 else "private", "is_forum": True}
+    message["from"] = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}
+    message |= {"message_thread_id": thread_id, "is_topic_message": True}
+    bob = {"id": BOB.id, "is_bot": False, "first_name": "Bob"}
+    message["forward_origin"] = {"type": "user", "sender_user": bob, "date": message["date"]}
+    office.home.api.control.inject({"message": message})
+    asked = await office.home.person.sees("What is this for?", chat=office.chat)
+    await office.home.person.taps(asked, "Fix login")
+    await office.came("The log says: no such table")
 
 
 async def test_a_command_in_a_topic_is_no_prompt(office: Office) -> None:

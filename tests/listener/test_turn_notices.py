@@ -266,6 +266,22 @@ async def test_a_turn_that_keeps_trying_is_told_once(claude: Claude, home: House
     assert [one.message_id for one in home.person.shown()] == [shown.message_id]
 
 
+async def test_a_turn_that_keeps_trying_for_long_keeps_its_message(claude: Claude, home: House) -> None:
+    """The listener tidies every ten minutes; no turn of this session has ended yet."""
+    known = home.listener._parts.kept.notices
+    source = Source("claude-code", "m1", claude.session, "/home/dev/shop", host="laptop")
+    retry = Retry(source, "Claude Code", 4, home.clock.now() + 60.0, "rate limit")
+    await known.take(Retrying(retry))
+    shown = await home.person.sees("· 5th try")
+    await until(lambda: (notice := claude.notice()) is not None and notice.retry_shown, "the message noted")
+    home.clock.advance(601)
+    await home.listener._parts.phone.upkeep.tidy(home.listener._parts.kept)
+    await known.take(Retrying(replace(retry, attempt=5)))
+    assert (await home.person.sees("· 6th try")).message_id == shown.message_id
+    await known.take(Quiet(claude.session))
+    await until(lambda: not home.person.message(shown.message_id).text.count("try at"), "that it tries no more")
+
+
 class Refused:
     """Refuse to save the notices that this is true of, and keep them."""
 

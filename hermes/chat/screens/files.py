@@ -67,9 +67,12 @@ def fetched(path: str, target: Target) -> Screen:
     return note(phrase(path, _PATH, "bold", empty="A file"), " · ", project(target.source))
 
 
-def not_sent(path: str) -> Screen:
-    """Return that Telegram did not take a file."""
-    return note("Telegram did not take ", phrase(path, _PATH, "code", empty="that file"), ". Please send /get again.")
+def not_sent(path: str, *, may_be_there: bool) -> Screen:
+    """Return that Telegram did not take a file, or, if `may_be_there`, that it did not say whether it took it."""
+    said, again = "Telegram did not take ", ". Please send /get again."
+    if may_be_there:
+        said, again = "Telegram did not say whether it took ", ". If the file is not here, please send /get again."
+    return note(said, phrase(path, _PATH, "code", empty="that file"), again)
 
 
 def failed(path: str, machine: str) -> Screen:

@@ -86,9 +86,13 @@ def _named(card: Card, wanted: Wanted) -> str:
 
 
 def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
-    """Return the card of a session: its state, the agent's last words, its open questions, and the buttons."""
+    """Return the card of a session: its state, the agent's last words, its open questions, and the buttons.
+
+    One that is still stale cannot be looked at.
+    """
     target = card.target
     state = {"busy": "▶️ is working", "idle": "💤 waits for you", "gone": "✖️ does not exist any more"}[card.state]
+    state = "⚠️ can't be reached just now" if card.is_stale else state
     told = {"asked": " · stopping …", "told": " · told to stop", "refused": " · could not be stopped"}
     muted = " · no notices" if card.is_muted else ""
 
@@ -107,7 +111,7 @@ def _card_rows(card: Card) -> Rows:
     if card.stop == "sure":
         return ((_button(card.id, "Yes, stop", StopTurn(is_sure=True)), _button(card.id, "Back", Back())),)
     row: Row = (_button(card.id, "✏️ Write a prompt", WriteTo()),)
-    if card.target.can.stops and card.state == "busy" and card.stop != "asked":
+    if card.target.can.stops and card.state == "busy" and card.stop != "asked" and not card.is_stale:
         row += (_button(card.id, "⏹ Stop", StopTurn()),)
     mute = ("🔔 Notices on", Mute(on=False)) if card.is_muted else ("🔕 Mute", Mute())
     return row, (_button(card.id, *mute),), copying("📋 Copy the command to resume", _resuming(card.target))

@@ -170,6 +170,7 @@ def defused(text: str) -> str:
 
 _CELL_BYTES: Final = 8
 
+
 def cut(text: str, limit: int) -> str:
     """Return the whole text if it has at most `limit` units, else its beginning and …, within `limit` units."""
     if len(text) <= limit and units(text) <= limit:

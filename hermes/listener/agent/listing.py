@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hermes.listener.sessions import SessionLists
     from hermes.model.card import Card, Listed
     from hermes.model.prompt import StopPhase
+    from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ USED_S: Final = 7 * 86400.0
 """Sessions that were used within this time are listed."""
 PATIENCE_S: Final = 5.0
 """A server that does not answer within this time is left out of a list."""
+STOPS_S: Final = 60.0
+"""A wish to stop a turn has no effect after this time: the turn that runs by then may be another one."""
 
 
 class Listing:
@@ -39,6 +42,7 @@ class Listing:
         ways: Mapping[str, HasPrompts],
         lists: SessionLists,
         cards: Cards,
+        store: Store,
         projects: tuple[str, ...],
         *,
         now: Callable[[], float],
@@ -46,6 +50,7 @@ class Listing:
         self._ways = ways
         self._lists = lists
         self._cards = cards
+        self._store = store
         self._projects = projects
         self._now = now
 
@@ -73,7 +78,7 @@ class Listing:
             return None
 
     async def serve(self, card_id: str) -> float | None:
-        """Do what a card wants of its session: end its turn, or look at it. Raises NotSaved."""
+        """Do what a card wants of its session: end its turn, or look at it. Raises StoreError."""
         card = self._cards.get(card_id)
         if card is None:
             return None
@@ -81,13 +86,17 @@ class Listing:
         has = self._ways.get(way_name(source))
         if card.stop == "asked":
             told: StopPhase = "refused"
-            if has is not None and await self._is_stopped(card, has.prompts):
+            if has is not None and await self._may_stop(card) and await self._is_stopped(card, has.prompts):
                 told = "told"
             await self._cards.change(card_id, lambda found: replace(found, stop=told, is_stale=True))
         elif card.is_stale:
             seen = card if has is None else await self._seen(card, has.prompts)
             await self._cards.change(card_id, lambda found: _looked_at(found, seen))
         return None
+
+    async def _may_stop(self, card: Card) -> bool:
+        """Tell whether the person's wish still counts."""
+        return self._lists.now() - card.stop_s < STOPS_S and not await self._store.is_phone_locked()
 
     async def _is_stopped(self, card: Card, way: PromptWay) -> bool:
         try:

@@ -97,7 +97,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     }
     projects = config.prompts.projects
     prompting = Prompting(kept, ways, servers, store, config.prompts.writable)
-    listing = Listing(ways, kept.lists, kept.cards, projects, now=store.home.now)
+    listing = Listing(ways, kept.lists, kept.cards, store, projects, now=store.home.now)
     return AgentParts(
         tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing, ways
     )

@@ -115,6 +115,8 @@ class Prompting:
             case Send():
                 return await self._send(prompt, target, way)
             case Stop():
+                if await self._store.is_phone_locked():
+                    return await self._happen(prompt, StopTold(is_taken=False))
                 try:
                     after = await self._seen(prompt, target, way)
                 except AgentError:

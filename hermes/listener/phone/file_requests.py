@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes.agents.prompting import way_name
 from hermes.chat.screens import files as screens
 from hermes.chat.screens.text import one_line
-from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError
+from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError, Undelivered
 from hermes.listener.phone import project_file
 from hermes.model.project_file import NotFetched
 
@@ -87,7 +87,7 @@ class FileRequests:
             said = screens.not_asked(path, target, error.said if isinstance(error, AgentRefused) else "")
         except ChatError as error:
             log.warning("a file was not sent: %s", error)
-            said = screens.not_sent(path)
+            said = screens.not_sent(path, may_be_there=isinstance(error, Undelivered))
         except Exception:  # the person must hear of a defect, too
             log.exception("a file was not sent")
             said = screens.failed(path, self._machine)

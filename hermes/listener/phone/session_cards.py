@@ -6,12 +6,12 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized, vanished
+from hermes.chat.failures import is_conflict, is_unauthorized, is_without_topic, vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
 from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
-from hermes.listener.sessions import ID
+from hermes.listener.sessions import ID, PATIENCE_S
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed
 from hermes.model.events import Disarmed
@@ -87,13 +87,31 @@ class SessionCards:
             if wait_s := self._lists.missing_s(wish):
                 return wait_s
             screen = screens.session_list(await self._page(wish.wanted, 0), self._look, self._entries.now())
-            sent = await self._outbox.send(self._entries.chat_id, screen, reply_to=wish.message_id, silent=True)
-            self._entries.note_message(sent.message_id)
+            sent = await self._sent_list(screen, wish.message_id)
             self._lists.wishes.pop(0)
+            if sent is None:
+                continue
+            self._entries.note_message(sent.message_id)
             self._lists.shown[sent.message_id] = wish.wanted
             while len(self._lists.shown) > LISTS:
                 del self._lists.shown[next(iter(self._lists.shown))]
         return None
+
+    async def _sent_list(self, screen: Screen, reply_to: int) -> Sent | None:
+        """Send a list; return None if Telegram refuses this one for good, so that later ones do not wait behind it."""
+        try:
+            try:
+                return await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=True)
+            except ChatRefused as error:
+                if not is_without_topic(error):
+                    raise
+                return await self._outbox.send(self._entries.chat_id, screen, silent=True)
+        except ChatRefused as error:
+            await self._link.refused(error)
+            if error.blocked or error.moved_to is not None or is_conflict(error) or is_unauthorized(error):
+                raise
+            log.warning("a list was not sent: %s", error)
+            return None
 
     async def _page(self, wanted: Wanted, number: int) -> Page:
         listed = _chosen(wanted, self._lists.found())
@@ -151,8 +169,10 @@ class SessionCards:
                     raise
             await self._cards.change(card.id, lambda found: replace(found, typing=None))
             return AT_ONCE
-        if card is None or card.is_stale:
+        if card is None or (card.is_stale and not card.is_wanted):
             return None  # it is woken when its session was looked at
+        if card.is_stale and (wait_s := PATIENCE_S - abs(self._entries.now() - card.wanted_s)) > 0:
+            return wait_s
         screen = screens.session_card(card, self._open_asks(card), self._look)
         try:
             if card.is_wanted:
@@ -215,7 +235,7 @@ class SessionCards:
             return False
         match action:
             case ShowCard():
-                await self._change(card, lambda found: replace(found, is_wanted=True, is_stale=True, stop=""))
+                await self._change(card, lambda found: self._wanted(replace(found, stop="")))
                 said = hints.TOASTS["in_topic"] if self._topics.is_apart(card.target.source) else ""
             case StopTurn(is_sure):
                 said = await self._stop(card, tap, is_sure=is_sure)
@@ -244,8 +264,13 @@ class SessionCards:
         if target is None:
             return hints.TOASTS["page_changed"]
         card = await self._card(Listed(target, "busy", self._entries.now()))
-        await self._change(card, lambda found: replace(found, stop="sure", is_wanted=True, is_stale=True))
+        await self._change(card, lambda found: self._wanted(replace(found, stop="sure")))
         return SURE
+
+    def _wanted(self, card: Card) -> Card:
+        """Return the card as one that is to be posted after a look at its session."""
+        is_muted = self._notices.is_muted(card.target.source)
+        return replace(card, is_wanted=True, wanted_s=self._entries.now(), is_stale=True, is_muted=is_muted)
 
     async def _stop(self, card: Card, tap: Tap, *, is_sure: bool) -> str:
         if not is_sure:
@@ -256,7 +281,8 @@ class SessionCards:
             return SURE
         if card.stop != "sure":
             return hints.TOASTS["page_changed"]
-        await self._change(card, lambda found: replace(found, stop="asked"))
+        now_s = self._entries.now()
+        await self._change(card, lambda found: replace(found, stop="asked", stop_s=now_s))
         return "Stopping"
 
     async def arm_for(self, target: Target, tap: Tap, *, about: str) -> str:
@@ -274,7 +300,10 @@ class SessionCards:
         await self._cards.disarm(tap.user.id, but=card.id)
 
         def armed(found: Card) -> Card:
-            return replace(found, armed_for=tap.user.id, armed_s=tap.at_s, armed_in=tap.thread_id, about=about)
+            # The message that asks another person for a text stays: they may be replying to it.
+            typing = found.typing if found.armed_for in {0, tap.user.id} else None
+            after = replace(found, armed_for=tap.user.id, armed_s=tap.at_s, armed_in=tap.thread_id)
+            return replace(after, about=about, typing=typing)
 
         await self._change(card, armed)
         for entry in self._entries.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens import hints
@@ -132,8 +133,14 @@ class Texts:
         return any(open_to_people(entry.ask, entry.state) for entry in self._entries.all())
 
     async def _offer_unknown(self, text: Text) -> bool:
-        """Ask what a reply to an unknown message of ours is for: Telegram may never have confirmed a notice."""
-        return bool(text.reply_text) and await self._prompts.offer(text)
+        """Ask what a text is for that was forwarded to a topic, or that replies to an unknown message of ours.
+
+        Telegram may never have confirmed a notice.
+        """
+        there = replace(text, thread_id=text.forwarded_to)
+        is_to_topic = self._topics.at(there.chat_id, there.thread_id) is not None
+        first = self._prompts.plain_target(there) if is_to_topic else None
+        return (is_to_topic or bool(text.reply_text)) and await self._prompts.offer(text, first=first)
 
     async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
         """Let the edit of a prompt have its effect; say that any other edit has none. Raises StoreError."""

@@ -137,9 +137,12 @@ class TurnNotices:
         await self._notices.change(notice.id, lambda found: notices.without_buttons(found, shown))
 
     async def _tell_retry(self, notice: Notice, retry: Retry, *, is_over: bool) -> None:
-        """Post the message about a turn that keeps trying, or edit it; a message that was deleted stays deleted."""
+        """Post the message about a turn that keeps trying, or edit it; a message that was deleted stays deleted.
+
+        It is posted again in the supergroup that its group became.
+        """
         chat_id, before = self._entries.chat_id, notice.retry_shown
-        if before is None:
+        if before is None or (before.chat_id != chat_id and not is_over):
             shown = RetryShown(retry, chat_id, 0, is_over)
             screen = screens.keeps_trying(notice.id, shown, self._look)
             silent = self._times.is_quiet()

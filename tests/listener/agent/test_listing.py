@@ -74,8 +74,9 @@ async def test_a_session_is_listed_where_it_runs_or_ran_last(
         made = MachineList("laptop", "Laptop")
         await lists.make(lambda _: False, lambda made=made: made, lambda one: one)  # type: ignore[misc]
         await lists.want("sessions", 5)
-        cards = cast("Cards", a_store(tmp_path).cards)
-        assert await Listing(ways, lists, cards, (), now=lambda: 0.0).list_all("laptop") is None
+        store = a_store(tmp_path)
+        cards = cast("Cards", store.cards)
+        assert await Listing(ways, lists, cards, store, (), now=lambda: 0.0).list_all("laptop") is None
         assert lists.silent() == ()
         assert lists.missing_s(lists.wishes[0]) == 0
         found = {one.target.source.session_id: one.target.source.server for one in lists.found()}

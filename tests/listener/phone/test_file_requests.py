@@ -178,6 +178,15 @@ async def test_what_telegram_does_not_take_is_said(desk: Desked, shop: Source) -
     await desk.home.person.sees("Telegram did not take src/my notes.txt. Please send /get again.")
 
 
+async def test_a_file_that_may_be_there_is_not_said_to_be_refused(desk: Desked, shop: Source) -> None:
+    """Telegram took it, and its answer was lost."""
+    shown = await desk.notice(shop)
+    desk.home.api.control.fault(method="sendDocument", action="cut_after")
+    desk.home.person.write("/get src/my notes.txt", to=shown)
+    await desk.home.person.sees("Telegram did not say whether it took src/my notes.txt")
+    assert len(sent(desk.home)) == 1
+
+
 async def test_a_phone_that_may_not_send_prompts_fetches_nothing(desk: Desked, shop: Source) -> None:
     """Switched off, limited to other projects, or locked."""
     shown = await desk.notice(shop)

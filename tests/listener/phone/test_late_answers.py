@@ -85,3 +85,19 @@ async def test_a_late_text_quotes_all_questions(desk: Desked) -> None:
         await home.person.taps(await in_time(home, "No answer to"), "Answer it now")
     (card,) = [one for one in desk.kept.cards.all() if one.armed_for]
     assert card.about == "Which colour? Which name?"
+
+
+async def test_a_late_answer_to_a_subagent_goes_to_its_root(desk: Desked) -> None:
+    """The subagent is over with its question; nobody would read what it says."""
+    home = desk.home
+    root, child = asking(desk), desk.desk.session("look (@general subagent)", is_busy=True)
+    with home.waiting("que_1"):
+        context = {"title": child.session_title, "rootTitle": root.session_title, "rootID": root.session_id}
+        home.hook("question.asked", a_request("que_1", session=child.session_id), context=context)
+        await home.noted(await home.person.sees("Which database?", buttons=True))
+        await home.listener._parts.entries.apply(home.entry().id, Expired(home.clock.now(), "reject"))
+        await home.phase("sending")
+        home.hook("question.rejected", {"requestID": "que_1", "sessionID": child.session_id})
+        await home.person.taps(await in_time(home, "No answer to"), "Answer it now")
+    (armed,) = [one for one in desk.kept.cards.all() if one.armed_for]
+    assert (armed.target.source.session_id, armed.target.source.session_title) == (root.session_id, root.session_title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,9 +13,9 @@ from hermes.errors import AgentRefused
 from hermes.listener.agent.turns import Turns
 from hermes.listener.phone import messenger
 from hermes.listener.phone.prompt_lines import PROGRESS_S
-from hermes.model.notice import Turn
+from hermes.model.notice import Retry, Turn
 from hermes.model.prompt_events import Declined, StopWanted
-from hermes.model.signals import Busy, TurnEnded
+from hermes.model.signals import Busy, Retrying, TurnEnded
 from hermes.sandbox.botapi import Chat
 from hermes.sandbox.phone import file_of
 from tests.harness.folders import remove
@@ -950,6 +951,24 @@ async def test_in_a_group_a_prompt_is_a_reply(team: Desked) -> None:
     assert not team.desk.received
 
 
+async def test_a_line_that_telegram_never_confirmed_goes_with_a_tap_on_it(team: Desked) -> None:
+    """Hermes sent it again, and knows the second one; the first would stay as it is."""
+    shop, person = team.desk.session("Fix login flow", is_busy=True), team.home.person
+    notice = await team.notice(shop, chat=GROUP)
+    team.home.api.control.fault(method="sendMessage", action="cut_after")
+    person.write("Rename it", to=notice, chat_id=GROUP)
+
+    def lines() -> list[ShownMessage]:
+        return [one for one in person.shown(chat=GROUP) if "Waits for the current turn" in one.text]
+
+    await until(lambda: len(lines()) == 2, "two lines")
+    first, second = lines()
+    await until(lambda: team.prompts()[0].line.message_id == second.message_id, "the line noted")
+    assert await person.taps(first, "✖️ Cancel") == "Cancelled"
+    await person.gone(first)
+    assert "Cancelled" in person.message(second.message_id, GROUP).text
+
+
 async def test_a_reply_to_a_notice_that_telegram_never_confirmed_is_offered(team: Desked) -> None:
     """Hermes does not know that message; the person means an agent all the same, in a group too."""
     shop, person, control = team.desk.session("Fix login flow"), team.home.person, team.home.api.control
@@ -986,6 +1005,40 @@ async def test_a_group_that_moved_takes_its_prompts_along(team: Desked) -> None:
     await team.came("Rename it")
     await person.sees("▶️ Working", chat=new)
     await person.taps(line, "⏹ Stop")
+
+
+async def test_a_turn_that_keeps_trying_is_told_where_the_group_went(team: Desked) -> None:
+    """With its button; the message in the old group cannot be edited."""
+    shop, notices = team.desk.session("Fix login flow", is_busy=True), team.kept.notices
+    retry = Retry(shop, "OpenCode", 4, team.home.clock.now() + 60.0, "rate limit")
+    await notices.take(Retrying(retry))
+    await team.home.person.sees("· 5th try", chat=GROUP)
+    await until(lambda: notices.all()[0].retry_shown, "the message noted")
+    new = team.home.api.control.migrate(chat_id=GROUP)
+    await until(lambda: team.home.listener._parts.entries.chat_id == new, "the new chat")
+    await notices.take(Retrying(replace(retry, attempt=5)))
+    first = await team.home.person.sees("· 6th try", chat=new, buttons=True)
+    await until(lambda: getattr(notices.all()[0].retry_shown, "chat_id", 0) == new, "the message noted")
+    await notices.take(Retrying(replace(retry, attempt=6)))
+    assert (await team.home.person.sees("· 7th try", chat=new)).message_id == first.message_id
+
+
+async def test_two_people_write_to_one_session(team: Desked) -> None:
+    """The tap of the second one takes nothing from the first, who is typing."""
+    shop, person = team.desk.session("Fix login flow"), team.home.person
+    shown = await _card(team, shop)
+
+    def asks() -> list[ShownMessage]:
+        found = [one for one in person.shown(chat=GROUP) if "Reply to this with your prompt" in one.text]
+        noted = {number for one in team.kept.cards.all() for number in one.messages}
+        return [one for one in found if one.message_id in noted]
+
+    await person.taps(shown, "Write a prompt", user_id=ANN.id)
+    (first,) = await until(asks, "the first request")
+    await person.taps(shown, "Write a prompt", user_id=BOB.id)
+    await until(lambda: len(asks()) == 2, "the second request")
+    person.write("Rename it", to=first, chat_id=GROUP, user_id=ANN.id)
+    await team.came("Rename it")
 
 
 async def _card(team: Desked, shop: Source) -> ShownMessage:

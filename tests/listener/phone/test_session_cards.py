@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from hermes.listener.sessions import ID, PATIENCE_S
 from hermes.model.notice import Retry, Turn
 from hermes.model.signals import Retrying, TurnEnded
-from tests.listener.gates import unsaved
+from tests.listener.gates import held, unsaved
 from tests.listening import house, until
 from tests.prompted import PROMPTS, Desked
 
@@ -102,6 +103,33 @@ async def test_a_page_that_cannot_be_saved_is_told(desk: Desked) -> None:
         assert "I could not save that" in await desk.home.person.taps(shown, "▶")
     await desk.home.person.taps(shown, "▶")
     await until(lambda: "◀" in labels(desk.home.person.message(shown.message_id)), "the next page")
+
+
+@pytest.mark.parametrize("reason", ["reply markup is too long", "TOPIC_CLOSED"])
+async def test_a_list_that_telegram_refuses_holds_up_no_other(desk: Desked, reason: str) -> None:
+    """One that was asked for in a topic in which the bot may not write comes to the chat itself."""
+    desk.desk.session("Fix login flow")
+    control = desk.home.api.control
+    control.fault(method="sendMessage", action="error", status=400, description=f"Bad Request: {reason}")
+    desk.home.person.write("/sessions")
+    await until(lambda: [call.status for call in control.calls("sendMessage")][:1] == [400], "the refusal")
+    if reason == "TOPIC_CLOSED":
+        assert (await desk.home.person.sees("Your sessions")).reply_to is None
+    desk.home.person.write("/stop")
+    await desk.home.person.sees("Nothing is running")
+    assert not desk.home.listener._parts.phone.memory.at.trouble
+
+
+async def test_a_list_that_a_blocked_bot_may_not_send_is_trouble(desk: Desked) -> None:
+    """It comes once the bot may write again."""
+    control = desk.home.api.control
+    control.fault(
+        method="sendMessage", action="error", status=403, description="Forbidden: bot was blocked by the user"
+    )
+    desk.home.person.write("/sessions")
+    await until(lambda: "blocked" in desk.home.listener._parts.phone.memory.at.trouble, "the trouble")
+    desk.home.listener._parts.steps.kick("listed", ID)
+    await desk.home.person.sees("No agent runs")
 
 
 async def test_a_telegram_in_trouble_is_no_defect(desk: Desked, caplog: pytest.LogCaptureFixture) -> None:
@@ -314,6 +342,23 @@ async def test_mute_takes_the_notices_of_one_session(desk: Desked) -> None:
     assert not desk.home.person.find("Fix login flow is done")
     assert await desk.home.person.taps(shown, "🔔 Notices on") == "Notices are on again"
     await desk.notice(source)
+
+
+async def test_a_session_that_cannot_be_looked_at_has_a_card_nevertheless(desk: Desked) -> None:
+    """Its machine is away; once that is back, the card tells."""
+    desk.desk.session("Fix login flow", is_busy=True)
+    shown = await listed(desk)
+    listing: Any = desk.home.listener._parts.agent.listing
+    async with held(listing, "_seen") as gate:
+        await desk.home.person.taps(shown, "Fix login flow")
+        await gate.begun()
+        desk.home.clock.advance(PATIENCE_S)
+        for one in desk.kept.cards.all():
+            desk.home.listener._parts.steps.kick("card", one.id)
+        away = await desk.home.person.sees("can't be reached just now")
+        assert not [label for label in labels(away) if "Stop" in label]
+    told = await desk.home.person.sees("is working")
+    assert told.message_id == away.message_id
 
 
 async def test_old_cards_are_forgotten(desk: Desked) -> None:

@@ -1,0 +1,60 @@
+"""Stop: a wish that its agent does not see at once counts for no turn of later, and not while the phone is locked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.listener.gates import held
+from tests.listener.phone.test_session_cards import labels, listed
+from tests.listening import house, until
+from tests.prompted import PROMPTS, Desked
+
+if TYPE_CHECKING:
+    from hermes.model.ask import Source
+    from hermes.sandbox.phone_values import ShownMessage
+
+home = house(sections=PROMPTS)
+
+
+@pytest.mark.parametrize("meanwhile", ["locked", "hours", "nothing"])
+async def test_a_stop_that_waits_for_its_agent(desk: Desked, meanwhile: str) -> None:
+    """Its machine was away."""
+    source = desk.desk.session("One", is_busy=True)
+    await desk.home.person.taps(await listed(desk, "/stop"), "One")
+
+    def sure() -> ShownMessage | None:
+        return next((one for one in desk.home.person.shown() if "Yes, stop" in labels(one)), None)
+
+    asked = await until(sure, "the second tap")
+    listing: Any = desk.home.listener._parts.agent.listing
+    async with held(listing, "_may_stop") as gate:
+        assert await desk.home.person.taps(asked, "Yes, stop") == "Stopping"
+        await gate.begun()
+        if meanwhile == "locked":
+            desk.home.person.write("/lock")
+            await desk.home.person.sees("Locked")
+        elif meanwhile == "hours":
+            desk.desk.end(source.session_id)
+            desk.home.clock.advance(7200)
+            desk.desk.sessions[source.session_id].is_busy = True  # somebody is at the desk
+    told = "told" if meanwhile == "nothing" else "refused"
+    await until(lambda: [one.stop for one in desk.kept.cards.all()] == [told], "the end of the wish")
+    assert bool(desk.desk.stopped) == (told == "told")
+
+
+async def test_a_stop_of_a_prompt_is_held_by_the_lock(desk: Desked, shop: Source) -> None:
+    """The agent is away when the person taps, and back when the phone is locked."""
+    desk.home.person.write("Go on", to=await desk.notice(shop))
+    await desk.phase("running")
+    line = await until(lambda: next((one for one in desk.lines() if "⏹ Stop" in labels(one)), None), "the button")
+    desk.desk.is_away = True
+    await desk.home.person.taps(line, "⏹ Stop")
+    await desk.home.person.taps(line, "Yes, stop")
+    desk.home.person.write("/lock")
+    await desk.home.person.sees("Locked")
+    desk.desk.is_away = False
+    await desk.looks()
+    await until(lambda: desk.prompts()[0].stop == "refused", "the end of the wish")
+    assert not desk.desk.stopped
