@@ -11,6 +11,7 @@ from hermes.core.routing import TYPING_S
 from hermes.hook import spool
 from hermes.listener.phone.topics import PAUSE_S
 from hermes.sandbox.botapi import Chat
+from tests.listener.gates import held
 from tests.listening import ANN, BOB, a_request, living, question, until
 from tests.prompted import PROMPTS, Desked
 
@@ -167,25 +168,27 @@ async def test_a_reply_in_a_topic_is_what_it_is_elsewhere(office: Office) -> Non
 
 async def overtaken(office: Office) -> tuple[Source, ShownMessage]:
     """Let a question be answered at the computer while a person types; its session and its message."""
-    await office.open()
     source = office.session("Fix login")
     await office.told(source)
     asked = await office.ask(source, "que_1", "Delete the database?")
     await office.home.person.taps(asked, "✏️ Other")
     replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
     office.home.hook("question.replied", replied)
-    await office.home.phase("settled")
+    await until(lambda: all(one.state.phase == "settled" for one in office.home.entries()), "the end of the question")
     return source, asked
 
 
 @pytest.mark.parametrize("is_closed", [False, True], ids=["settled", "closed"])
 async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool) -> None:
     """The question was answered at the computer while the person typed; the next text is a prompt again."""
-    source, asked = await overtaken(office)
-    if is_closed:
-        await office.home.put_away()
-        await office.home.closed()
-    offered = await office.answer(office.write("Yes, delete it", asked.thread_id))
+    await office.open()
+    queue: Any = office.home.listener._parts.phone.queue
+    async with held(queue, "put_away") as gate:
+        source, asked = await overtaken(office)
+        if is_closed:
+            gate.open()
+            await office.home.closed()
+        offered = await office.answer(office.write("Yes, delete it", asked.thread_id))
     assert "What is this for?" in offered.text
     office.home.clock.advance(TYPING_S + 1)  # Telegram's dates are whole seconds
     office.write("go on", asked.thread_id)
@@ -195,6 +198,7 @@ async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_clo
 
 async def test_an_answer_that_hermes_reads_minutes_later_is_no_prompt_either(office: Office) -> None:
     """It was away from Telegram when the person sent it."""
+    await office.open()
     _, asked = await overtaken(office)
     await office.home.stop()
     text = office.write("Yes, delete it", asked.thread_id)
