@@ -140,8 +140,9 @@ class Said:
         assert isinstance(query_id, str)
         (query_id + text).encode()
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False) -> None:
         assert type(reply_to) is int
+        assert not silent
         screen.text.encode()
 
     async def discard(self, chat_id: int, message_id: int) -> None:
@@ -361,7 +362,7 @@ def good(path: str) -> Any:
 CALLS: list[Callable[[OpenCodeServer], Awaitable[object]]] = [
     lambda desk: desk.health(),
     lambda desk: desk.directories(1e9, now=lambda: 2e9),
-    lambda desk: desk.questions(HERE),
+    lambda desk: desk.pending(HERE),
     lambda desk: desk.busy(HERE),
     lambda desk: desk.verdict(asked()),
     lambda desk: desk.verdict(unanswerable()),

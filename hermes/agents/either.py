@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.prompting import Excludes, PromptWay
-from hermes.agents.server import Connected, Disposed, Heard
+from hermes.agents.server import Connected, Disposed, Heard, Pending
 from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
 from hermes.model.ask import Ask, Source
@@ -101,9 +101,9 @@ class EitherServer:
         """Return the directories whose sessions were updated in the last `since_s` seconds."""
         return await self._now.directories(since_s, now=now)
 
-    async def questions(self, directory: str) -> tuple[Ask, ...]:
+    async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory."""
-        return await self._now.questions(directory)
+        return await self._now.pending(directory)
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""

@@ -32,6 +32,14 @@ LATE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Pending:
+    """The pending asks that a server lists; unless the list `is_whole`, it may have more."""
+
+    asks: tuple[Ask, ...]
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Connected:
     """The stream is connected, so that no later event is missed. The caller must list the earlier asks."""
 
@@ -120,7 +128,7 @@ class AgentServer(Protocol):
         """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
         ...
 
-    async def questions(self, directory: str) -> tuple[Ask, ...]:
+    async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory."""
         ...
 

@@ -16,6 +16,7 @@ from hermes.core.graces import (
     UNCONFIRMED_S,
     UNMATCHED_LOOK_S,
 )  # fmt: skip
+from hermes.model.answer import Allowed, Refused
 from hermes.model.errand import (
     Accepted,
     Doubted,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from hermes.model.answer import Proof
     from hermes.model.entry import Entry
     from hermes.model.errand import Errand, Fact, Hook, News, Terms
+    from hermes.model.verdicts import Verdict
 
 
 def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:
@@ -161,6 +163,8 @@ def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, ter
         return errand if isinstance(verdict, StillOpen | Unproven) else errand._replace(proven=verdict)
     if not terms.is_served:
         return errand  # its server left the configuration
+    if errand.sent_s is not None and _contradicts_by_silence(verdict, terms):
+        verdict = Unproven()
     match verdict:
         case StillOpen() if fact.asked_s < errand.hinted_s:
             return errand._replace(look_s=now_s)  # what hinted at an end meanwhile may be newer
@@ -175,6 +179,12 @@ def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, ter
             return _unproven_while_open(entry, errand._replace(failures=0, look_s=None), terms)
         case _:
             return errand._replace(proven=verdict)
+
+
+def _contradicts_by_silence(verdict: Verdict, terms: Terms) -> bool:
+    """Tell whether a request seems to be allowed since it is not listed any more, although we refused it."""
+    is_silent = isinstance(verdict, AnsweredWith) and (verdict.answers, verdict.proof) == (Allowed(), "list")
+    return is_silent and isinstance(terms.meant, AnsweredWith) and isinstance(terms.meant.answers, Refused)
 
 
 def _still_open(entry: Entry, errand: Errand, asked_s: float, now_s: float) -> Errand:

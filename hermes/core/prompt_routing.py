@@ -136,7 +136,7 @@ def offered(known: Sessions) -> tuple[Target, ...]:
 def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None:
     """Return the session of an ask or a notice as a target; None if it takes no prompts from the phone."""
     can = known.abilities.get(source.agent)
-    if can is None or not is_in(source, known.projects):
+    if can is None or not is_in(source, known.projects) or source.session_id == can.no_session != "":
         return None
     return Target(root_of(source), agent_name, can)
 

@@ -176,6 +176,10 @@ class Entries:
         self.wakes.put(entry.id)
         return entry
 
+    def is_quiet(self) -> bool:
+        """Tell whether the phone must not ring now."""
+        return self._times.is_quiet()
+
     async def place(self, entry: Entry) -> Entry:
         """Give a new ask its code and its place in the chat; return it, on disk. Raises as `change`."""
         code = await self.store.new_code(self.all())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.chat.screens.permission import TRAIL_LINES
+from hermes.errors import Stuck, TooNew
 from hermes.listener.phone import permission_queue
 from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
 from tests.listening import BOTH, House, house, question, until
@@ -367,6 +368,74 @@ async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:
     assert home.agent.came_of(page) == [(("reject",),)]
 
 
+async def test_a_list_that_does_not_tell_now_is_read_again(home: House) -> None:
+    """Contract 4, while nobody listened: no event tells of the others."""
+    home.agent.ask_permission("bash", ["echo one"])
+    home.agent.fault("permissions", "error", status=400)
+    await home.start()
+    await home.person.sees("echo one", buttons=True)
+
+
+async def test_an_answer_that_cannot_be_delivered_hides_no_later_permission(home: House) -> None:
+    """The server is away; its session goes on in a terminal, whose plugin asks for the next command."""
+    await home.start()
+    request_id, session = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one", buttons=True)
+    home.agent.away()
+    await home.person.taps(shown, "Allow once")
+    await home.person.sees("can't be reached")
+    wish: dict[str, Any] = {
+        "id": "per_2",
+        "sessionID": session,
+        "permission": "bash",
+        "patterns": ["echo two"],
+        "always": ["echo *"],
+    }
+    wish |= {"metadata": {"command": "echo two"}, "tool": {"messageID": "msg_2", "callID": "call_2"}}
+    with home.waiting("per_2"):
+        home.hook("permission.asked", wish, context={"title": "A session", "input": {"command": "echo two"}})
+        await home.person.sees("echo two", buttons=True)
+    home.agent.back()
+    await until(lambda: home.agent.came_of(request_id), "the first word")
+
+
+async def test_a_permission_that_cannot_be_put_away_hides_no_later_one(home: House) -> None:
+    """Something stands in the place of its file."""
+    await home.start()
+    _, session = await wishes(home, "echo one")
+    shown = await home.person.sees("echo one", buttons=True)
+    first, store = home.entry().id, home.listener._store
+    found = store.settle
+
+    async def settle(entry_id: str, *more: Any) -> Any:
+        if entry_id == first:
+            raise Stuck("a folder stands in its place")
+        return await found(entry_id, *more)
+
+    store.__dict__["settle"] = settle
+    await home.person.taps(shown, "Allow once")
+    await home.person.sees("✅ Allowed once", buttons=False)
+    await wishes(home, "echo two", session=session)
+    await home.person.sees("echo two", buttons=True)
+
+
+@BOTH
+async def test_a_refusal_whose_end_is_slow_was_not_allowed_at_the_desk(home: House) -> None:
+    """Its event is lost with the connection, and its tool ends seconds later: what the agent was told counts."""
+    await home.start()
+    await wishes(home, "rm -rf build")
+    shown = await home.person.sees("rm -rf build", buttons=True)
+    home.agent.hold_tools()
+    await home.person.taps(shown, REFUSE)
+    home.agent.hold_events()
+    await home.person.taps(shown, "Yes, refuse")
+    await home.person.sees("✋ Refused", buttons=False)
+    home.agent.release_events(lost=True)
+    home.agent.release_tools()
+    await home.closed()
+    assert not home.person.find("computer")
+
+
 @BOTH
 async def test_one_asked_while_nobody_listened_is_found(home: House) -> None:
     """By the list, with its whole command, which old tells by the call alone."""
@@ -512,6 +581,43 @@ async def test_everything_open_is_posted_again(home: House) -> None:
     await home.person.taps(again, "Allow once")
     await home.person.taps(await home.person.sees("Which database?", buttons=True), "SQLite")
     await home.closed()
+
+
+async def test_one_that_cannot_be_written_keeps_no_other_from_being_posted_again(home: House) -> None:
+    """A newer Hermes has written it."""
+    await home.start()
+    home.agent.ask([question("First?")])
+    await home.noted(await home.person.sees("First?"))
+    first, store = home.entry().id, home.listener._store
+    home.agent.ask([question("Second?")])
+    second = await home.person.sees("Second?")
+    await home.noted(second)
+    found = store.change
+
+    async def change(entry_id: str, *more: Any) -> Any:
+        if entry_id == first:
+            raise TooNew("a newer Hermes wrote it")
+        return await found(entry_id, *more)
+
+    store.__dict__["change"] = change
+    home.person.write("/open")
+    await home.person.gone(second)
+    await home.person.sees("Second?", buttons=True)
+
+
+async def test_what_was_posted_does_not_wait_for_the_desk_again(home: House) -> None:
+    """It came at once, because the person was away; now they are back."""
+    await home.start(questions={"post_after": "5m"})
+    home.person.write("/away")
+    await home.person.sees("away")
+    home.agent.ask([question()])
+    shown = await home.person.sees("Which database?", buttons=True)
+    await home.noted(shown)
+    home.person.write("/desk")
+    await home.person.sees("5 min")
+    home.person.write("/open")
+    await home.person.gone(shown)
+    await home.person.sees("Which database?", buttons=True)
 
 
 async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:

@@ -27,7 +27,7 @@ from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
-from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, Hearing, numbers
+from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, Hearing, Pending, numbers
 from hermes.agents.turns import Beginnings
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
@@ -130,7 +130,7 @@ class OpenCodeServer:
     async def _sessions(self, path: str, params: Mapping[str, int], directory: str = "") -> list[wire.Session]:
         return await self.api.get(list[wire.Session], path, directory, params=params, timeout=BOOT)
 
-    async def questions(self, directory: str) -> tuple[Ask, ...]:
+    async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory, questions first, each kind in creation order, zombies too.
 
         Questions of the v2 engine are not listed, because their list would start that engine in the directory, which
@@ -138,7 +138,8 @@ class OpenCodeServer:
         """
         asked = await self.api.get(list[Any], "/question", directory, timeout=BOOT)
         wished = await self._wishes(directory)
-        return *self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory)
+        asks = (*self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory))
+        return Pending(asks, is_whole=wished is not None)
 
     async def _wishes(self, directory: str) -> list[Any] | None:
         """Return the pending permission requests, or None if 1.18.33 refuses its list; its events still bring them."""

@@ -22,7 +22,7 @@ from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, is_lost, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
 from hermes.agents.questions import read_reply
-from hermes.agents.server import Connected, Disposed, Heard, Hearing, numbers
+from hermes.agents.server import Connected, Disposed, Heard, Hearing, Pending, numbers
 from hermes.agents.turns import Beginnings
 from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
@@ -240,7 +240,7 @@ class OpenCode2Server:
         found = (*(one.location.directory for one in recent), *await sessions.loaded(self.api))
         return tuple(dict.fromkeys(directory for directory in found if directory))
 
-    async def questions(self, directory: str) -> tuple[Ask, ...]:
+    async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory, forms first. One of another shape is logged and left out."""
         path = "/api/form/request" if self._is_first_shape else "/api/form"
         forms = (await sessions.get(self.api, wire.Listed, path, directory)).data
@@ -254,7 +254,7 @@ class OpenCode2Server:
                     found[ask.source.request_id or ""] = ask
                 except PayloadError as error:
                     _LOG.warning("server %s: a pending ask is left out: %s", self.name, error)
-        return tuple(found.values())
+        return Pending(tuple(found.values()))
 
     def origin(self, directory: str) -> Source:
         """Return a Source, without ids, for the asks of this server in a directory."""

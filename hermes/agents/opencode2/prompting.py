@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
+from hermes.agents.opencode2.forms import GLOBAL
 from hermes.agents.prompting import nothing_excluded
 from hermes.agents.turns import GOES_ON
 from hermes.agents.wire import decode
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KILLED: Final = "the agent was ended in the middle of it"
 PARKED: Final = "it waits in the session, and begins with the next prompt there"
-ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True)
+ABILITIES: Final = PromptAbilities(kinds=("text",), steers=True, stops=True, makes_sessions=True, no_session=GLOBAL)
 _RECENT: Final = 20
 _ALL: Final = 200
 _NO_MESSAGE: Final = "MessageNotFoundError"

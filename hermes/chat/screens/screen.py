@@ -5,8 +5,8 @@ A screen is first drawn with long texts. If 4096 UTF-16 units do not hold it, th
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from typing import Final
@@ -17,6 +17,7 @@ from hermes.core.answers import bare_label
 from hermes.model.answer import Answer
 from hermes.model.ask import Ask, OnExpiry, Question, Source
 from hermes.model.entry import Entry
+from hermes.model.prompt import PromptAbilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Look:
     `tz` is None for the machine's own zone. `group` is true if the chat is a group. `context_chars` limits the agent's
     last words. `remind_s` is the time to the first reminder; each later one comes after twice the time of the one
     before. `on_expiry` is the rule for asks that nobody answers, `permission_expiry` the rule for permissions.
-    `prompted` are the agents that take prompts from this phone.
+    `prompted` are the agents that take prompts from this phone, with their abilities.
     """
 
     tz: tzinfo | None
@@ -35,7 +36,7 @@ class Look:
     on_expiry: OnExpiry = "reject"
     remind_s: float | None = None
     permission_expiry: OnExpiry = "reject"
-    prompted: frozenset[str] = frozenset()
+    prompted: Mapping[str, PromptAbilities] = field(default_factory=dict)
 
     def rule(self, ask: Ask) -> OnExpiry:
         """Return the rule for this ask if nobody answers; "keep" is "reject" if its desk dialog does not stay open."""

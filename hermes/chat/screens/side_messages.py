@@ -56,7 +56,9 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["offer"] = _offer(entry, entry.state.offer)
     if entry.state.declined:
         found["declined"] = _declined(entry)
-    if entry.timing.called:
+    # A tap on "Stop now" gives the ask its whole time again; the second tap is there.
+    is_sure_asked = entry.state.confirm == "reject" and any(one.kind == "final_call" for one in entry.phone.sides)
+    if entry.timing.called or is_sure_asked:
         found["final_call"] = _final_call(entry, look)
     if entry.timing.reminded > 0:
         found["reminder"] = _reminder(entry, look)
@@ -238,7 +240,8 @@ def is_answerable_late(entry: Entry, look: Look) -> bool:
     decision = entry.state.decision
     if decision is None or decision.kind == "release" or entry.ask.permission is not None:
         return False
-    return bool(entry.ask.questions) and entry.ask.source.agent in look.prompted
+    can = look.prompted.get(entry.ask.source.agent)
+    return bool(entry.ask.questions) and can is not None and entry.ask.source.session_id != can.no_session
 
 
 def _consequence(entry: Entry) -> tuple[str | Span, ...]:

@@ -49,7 +49,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 async def _open(server: OpenCode2Server, ttl_s: float) -> int:
     directories = await server.directories(ttl_s)
-    return sum([len(await server.questions(directory)) for directory in directories[:5]])
+    return sum([len((await server.pending(directory)).asks) for directory in directories[:5]])
 
 
 def _listener(around: Around) -> tuple[Finding, ...]:

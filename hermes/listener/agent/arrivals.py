@@ -91,15 +91,26 @@ class Arrivals:
         """Take in what is pending in these folders; return the number of asks, and the folders that did not answer."""
         count, unknown = 0, set()
         for folder in sorted(folders):
+            # One folder with a broken configuration, or one broken record, must not hide the questions of all others.
             try:
-                for ask in await self._server.questions(folder):
+                pending = await self._server.pending(folder)
+            except AgentError as error:
+                self._log_unknown(folder, error)
+                unknown.add(folder)
+                continue
+            if not pending.is_whole:
+                unknown.add(folder)
+            for ask in pending.asks:
+                try:
                     await self._take_one(ask)
                     count += 1
-            except AgentError as error:
-                # One folder with a broken configuration must not hide the questions of all others.
-                log.warning("server %s: the questions of %s are not known yet: %s", self._server.name, folder, error)
-                unknown.add(folder)
+                except AgentError as error:
+                    self._log_unknown(folder, error)
+                    unknown.add(folder)
         return count, unknown
+
+    def _log_unknown(self, folder: str, error: AgentError) -> None:
+        log.warning("server %s: the questions of %s are not known yet: %s", self._server.name, folder, error)
 
     async def _list_until_known(self, folders: set[str]) -> None:
         """List again and again: no event tells of what is pending there, so nobody would ever see it."""

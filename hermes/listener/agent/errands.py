@@ -246,18 +246,23 @@ class Errands:
         )
 
     def _neighbours_word(self, entry: Entry) -> LastingWord:
-        """Return the last lasting word that left for another permission of this session, "" if none did lately."""
-        session_id, now_s = entry.ask.source.session_id, self._entries.now()
-        words: list[tuple[float, LastingWord]]
-        words = [(one.ended_s, one.word) for one in self._entries.recently_closed if one.session_id == session_id]
+        """Return the last lasting word that left for another permission, "" if none did lately.
+
+        A refusal counts in its session; so does an "always", but in all sessions if the agent keeps that.
+        """
+        now_s = self._entries.now()
+        said = [(one.ended_s, one.session_id, one.word) for one in self._entries.recently_closed]
         for other in self._entries.ours():
-            if other.id != entry.id and other.ask.source.session_id == session_id:
-                outcome = other.state.outcome
-                if outcome is not None:
-                    words.append((outcome.at_s, ends.lasting_word(other)))
-                elif other.route is not None:  # it was saved before the word left
-                    words.append((now_s, ends.lasting_word(other)))
-        lately = [(at_s, word) for at_s, word in words if word and 0 <= now_s - at_s < TOGETHER_S]
+            outcome, session_id = other.state.outcome, other.ask.source.session_id
+            if other.id != entry.id and (outcome is not None or other.route is not None):  # saved before the word left
+                said.append((now_s if outcome is None else outcome.at_s, session_id, ends.lasting_word(other)))
+        everywhere: LastingWord = "always" if entry.ask.capabilities.always_stays else ""
+        lately = [
+            (at_s, word)
+            for at_s, session_id, word in said
+            if word and (session_id == entry.ask.source.session_id or word == everywhere)
+            if 0 <= now_s - at_s < TOGETHER_S
+        ]
         return max(lately)[1] if lately else ""
 
     @staticmethod
@@ -351,8 +356,8 @@ class Errands:
         asks: list[Ask] = []
         for server in self._servers_of(entry):
             try:
-                listed = await server.questions(entry.ask.source.directory)
-                asks += [ask for ask in listed if ask.permission is None]
+                listed = await server.pending(entry.ask.source.directory)
+                asks += [ask for ask in listed.asks if ask.permission is None]
             except AgentError as error:
                 log.info("entry %s: %s", entry.id, error)
         return PendingListed(tuple(asks), await self._is_busy(entry) if with_busy else None)

@@ -168,7 +168,8 @@ class Commands:
         """Mark each open ask to be posted again at the end of the chat; its older message is deleted afterwards."""
         shown = [entry for entry in self._open() if entry.phone.message_id is not None]
         for entry in shown:
-            await self._entries.change(entry.id, _anew)
+            with self._entries.apart(entry.id):
+                await self._entries.change(entry.id, _anew)
         return len(shown)
 
 

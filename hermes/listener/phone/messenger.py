@@ -69,7 +69,8 @@ class Messenger:
             await self._sleep(INSIST_PAUSE_S)
 
     async def _send(self, screen: Screen, reply_to: int | None = None) -> None:
-        await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to)
+        silent = reply_to is None and self._entries.is_quiet()
+        await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=silent)
 
     async def _until_done(self, do: Callable[[], Awaitable[object]], failure: str) -> None:
         """Do this, again while Telegram cannot be reached; `failure` begins the line of the log."""

@@ -39,7 +39,7 @@ from hermes.listener.phone.upkeep import Upkeep
 from hermes.storage.prompt_files import PromptFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from hermes.agents.prompting import HasPrompts
@@ -195,7 +195,7 @@ def _downloads(config: Config, given: Given, bot: Bot) -> Downloads:
     )
 
 
-def look_of(config: Config, prompted: Iterable[str]) -> Look:
+def look_of(config: Config, prompted: Mapping[str, PromptAbilities]) -> Look:
     """Return how asks look on the phone; `prompted` are the agents that take prompts."""
     questions = config.questions
     return Look(
@@ -205,7 +205,7 @@ def look_of(config: Config, prompted: Iterable[str]) -> Look:
         on_expiry=questions.on_expiry,
         permission_expiry=config.permissions.on_expiry,
         remind_s=questions.remind_at,
-        prompted=frozenset(prompted),
+        prompted=prompted,
     )
 
 

@@ -81,13 +81,19 @@ class PermissionQueue:
             if other.ask.permission is not None and other.ask.source.session == entry.ask.source.session:
                 if not self._is_over(other):
                     return BEHIND_LOOK_S
-                if other.phone.message_id is not None and self._is_shown(other):
-                    await self.put_away(other)
+                if other.state.phase == "settled" and other.phone.message_id is not None and self._is_shown(other):
+                    with self._entries.apart(other_id):
+                        await self.put_away(other)
         return self._refusing_s(entry)
 
     def _is_over(self, entry: Entry) -> bool:
-        """Tell whether it is settled, and has no message, shows its end on the phone, or ended `DRAWING_S` ago."""
+        """Tell whether it is settled, and has no message, shows its end on the phone, or ended `DRAWING_S` ago.
+
+        One whose answer its agent cannot be given may wait for days.
+        """
         outcome = entry.state.outcome
+        if entry.state.phase == "sending" and entry.state.away:
+            return True
         if entry.state.phase != "settled" or outcome is None:
             return False
         had_its_time = not 0 <= self._entries.now() - outcome.at_s < DRAWING_S

@@ -184,7 +184,8 @@ class Posting:
         for_desk_s = 0.0 if entry.ask.nobody_there else self._times.post_after_s
         after_s = max(for_desk_s, entry.ask.capabilities.post_after_s)
         # If the age is negative, the wall clock was set back: do not wait because of that.
-        if 0 <= age_s < after_s and entry.state.phase == "open":
+        is_new = entry.state.phase == "open" and entry.timing.posted_s is None
+        if 0 <= age_s < after_s and is_new:
             return after_s - age_s
         return await self._queue.wait_s(entry)
 

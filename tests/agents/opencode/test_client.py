@@ -236,7 +236,7 @@ async def test_a_recorded_list_is_read(version: str) -> None:
     """The directory goes out in the header, once encoded; the ask knows server and directory."""
     seen: list[httpx.Request] = []
     async with server({"GET /question": recorded(version, "http", "questions")}, seen) as desk:
-        (ask,) = await desk.questions("/home/with blank/ünï 100%")
+        (ask,) = (await desk.pending("/home/with blank/ünï 100%")).asks
     assert seen[0].headers["x-opencode-directory"] == "/home/with%20blank/%C3%BCn%C3%AF%20100%25"
     assert seen[0].url.query == b""
     assert (ask.source.server, ask.source.directory) == ("desk", "/home/with blank/ünï 100%")
@@ -248,7 +248,7 @@ async def test_one_odd_request_does_not_hide_the_others(caplog: pytest.LogCaptur
     (good,) = recorded(NEW, "http", "questions")["body"]
     odd = good | {"questions": [{"question": 7, "header": "secret words"}]}
     async with server({"GET /question": [odd, "x", good]}) as desk:
-        (ask,) = await desk.questions(HERE)
+        (ask,) = (await desk.pending(HERE)).asks
     assert ask.source.request_id == good["id"]
     assert caplog.text.count("left out") == 2
     assert "secret words" not in caplog.text

@@ -74,7 +74,7 @@ async def the_ask(server: OpenCodeServer, opencode: OpenCode, session: str, proj
 async def the_asks(server: OpenCodeServer, opencode: OpenCode, session: str, project: Path, count: int) -> list[Ask]:
     """Wait until the session has so many questions open, and return what our client lists."""
     opencode.wait_questions(session, count)
-    return [one for one in await server.questions(str(project)) if one.source.session_id == session]
+    return [one for one in (await server.pending(str(project))).asks if one.source.session_id == session]
 
 
 class Ear:
@@ -128,8 +128,8 @@ async def test_questions_belong_to_one_directory(server: OpenCodeServer, opencod
     opencode.prompt(session, [asks(question())])
     ask = await the_ask(server, opencode, session, project)
     assert ask.source.directory == str(project)
-    assert await server.questions(str(project.parent)) == ()
-    assert await server.questions("/nowhere/at all") == ()
+    assert (await server.pending(str(project.parent))).asks == ()
+    assert (await server.pending("/nowhere/at all")).asks == ()
     assert await server.busy(str(project)) == {session}
 
 
@@ -338,9 +338,9 @@ async def test_a_reject_clears_a_zombie_away(server: OpenCodeServer, opencode: O
     ask = await the_ask(server, opencode, session, project)
     opencode.abort(session)
     opencode.wait_idle(session)
-    assert await server.questions(str(project)) == (ask,)
+    assert (await server.pending(str(project))).asks == (ask,)
     await server.reject(ask)
-    assert await server.questions(str(project)) == ()
+    assert (await server.pending(str(project))).asks == ()
     assert await server.verdict(ask) == Dead()
 
 
@@ -354,7 +354,7 @@ async def test_a_deleted_session_leaves_the_question_listed(
         ask = await the_ask(server, opencode, session, project)
         opencode.delete_session(session)
         await ear.hears(Quiet, session)
-    assert await server.questions(str(project)) == (ask,)
+    assert (await server.pending(str(project))).asks == (ask,)
     assert await server.verdict(ask) == Dead()
 
 
@@ -378,7 +378,7 @@ async def test_a_restart_loses_questions_without_a_word(
             await server.verdict(ask)
         opencode.start()
         await ear.hears(Connected, since=since)
-        assert await server.questions(str(project)) == ()
+        assert (await server.pending(str(project))).asks == ()
         assert await server.verdict(ask) == Dead()
         opencode.prompt(session, [asks(question("Again?"))])
         again = await the_ask(server, opencode, session, project)
@@ -424,7 +424,7 @@ async def test_another_process_of_the_same_user_is_not_mistaken(
         opencode.prompt(session, [asks(question())])
         ask = await the_ask(server, opencode, session, opencode.directory)
         hooked = replace(ask, source=replace(ask.source, server=""))
-        assert await beside.questions(str(opencode.directory)) == ()
+        assert (await beside.pending(str(opencode.directory))).asks == ()
         assert await beside.verdict(hooked) == Unproven()
         assert await server.verdict(hooked) == StillOpen()
         await server.reply(ask, (("SQLite",),))
@@ -441,7 +441,7 @@ async def test_the_stream_has_no_memory_and_no_twins(server: OpenCodeServer, ope
     opencode.prompt(early, [asks(question())])
     opencode.wait_question(early)
     async with listening(server) as ear:
-        listed = await server.questions(str(project))
+        listed = (await server.pending(str(project))).asks
         opencode.prompt(late, [asks(question())])
         opencode.wait_question(late)
         heard = await eventually(lambda: self_of(ear, late), "the question")
@@ -544,7 +544,7 @@ async def test_a_subagent_asks_in_the_name_of_its_root(server: OpenCodeServer, o
         opencode.abort(session)
         await ear.hears(Quiet, session)
         opencode.wait_idle(session)
-        assert await server.questions(str(project)) != ()
+        assert (await server.pending(str(project))).asks != ()
         await eventually(lambda: child["id"] not in status_of(opencode, project) or None, "the child's end")
         assert await server.verdict(asked.ask) == Dead()
     opencode.discard(project)
@@ -574,7 +574,7 @@ async def test_the_second_engine_is_shown_for_the_desk(
         assert opencode.request("POST", f"{api}/prompt", project, prompt).is_success
         ask = (await ear.hears(Asked, since=since)).ask
         assert not ask.answerable
-        assert await server.questions(str(project)) == ()
+        assert (await server.pending(str(project))).asks == ()
         assert await server.verdict(ask) == StillOpen()
         return ask
 
@@ -642,7 +642,7 @@ async def test_a_directory_of_any_name_is_reached(
     for session in (answered, dismissed):
         opencode.prompt(session, [asks(question(), say="Words.")])
         opencode.wait_question(session)
-    asked = {one.source.session_id: one for one in await server.questions(str(project))}
+    asked = {one.source.session_id: one for one in (await server.pending(str(project))).asks}
     assert {await server.verdict(one) for one in asked.values()} == {StillOpen()}
     assert await server.busy(str(project)) == {answered, dismissed}
     source = (await server.context(asked[answered])).source
@@ -663,7 +663,7 @@ async def test_the_exact_directory_is_used(server: OpenCodeServer, opencode: Ope
     session = opencode.session(project)
     opencode.prompt(session, [asks(question())])
     ask = await the_ask(server, opencode, session, project)
-    with_slash = await server.questions(f"{project}/")
+    with_slash = (await server.pending(f"{project}/")).asks
     assert len(with_slash) == (0 if opencode.version == OLD else 1)
     async with listening(server) as ear:
         other = opencode.session(project)

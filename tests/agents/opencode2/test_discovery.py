@@ -174,7 +174,7 @@ async def test_another_user_who_took_the_port_is_sent_nothing(tmp_path: Path) ->
     [
         lambda server, ask: server.prompts.look(ask.source, ""),
         lambda server, _: server.prompts.listed(0.0),
-        lambda server, _: server.questions("/home/dev/project"),
+        lambda server, _: server.pending("/home/dev/project"),
         lambda server, ask: server.reply(ask, (("A",),)),
         lambda server, _: server.connect(),
     ],
@@ -202,7 +202,7 @@ async def test_a_server_that_was_killed_is_sent_nothing_more(
 async def asked(server: OpenCode2Server, agent: OpenCode2Agent) -> Ask:
     """Let the agent ask, and return what the server lists."""
     agent.ask([question()])
-    (ask,) = await server.questions(agent.directory)
+    (ask,) = (await server.pending(agent.directory)).asks
     return ask
 
 

@@ -15,6 +15,7 @@ from hermes.chat.screens.text import TEXT_UNITS, units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Retry, RetryShown, Turn
+from hermes.model.prompt import PromptAbilities
 
 LOOK = Look(tz=UTC, group=False, context_chars=60)
 SOURCE = Source("opencode", "laptop", "ses_1", "/home/dev/shop-api", session_title="Fix login flow")
@@ -105,10 +106,10 @@ def test_a_turn_that_keeps_trying_says_why_and_when() -> None:
     screen = keeps_trying("n1", shown, LOOK)
     assert screen.text.splitlines()[0].endswith(": rate limit · 6th try at 00:42")
     assert screen.rows == ()
-    can = keeps_trying("n1", shown, replace(LOOK, prompted=frozenset({TURN.source.agent})))
+    can = keeps_trying("n1", shown, replace(LOOK, prompted={TURN.source.agent: PromptAbilities()}))
     assert [button.text for row in can.rows for button in row] == ["⏹ Stop it"]
     assert decode(can.rows[0][0].data) == ("n1", 0, StopTurn())
-    over = keeps_trying("n1", replace(shown, is_over=True), replace(LOOK, prompted=frozenset({"opencode"})))
+    over = keeps_trying("n1", replace(shown, is_over=True), replace(LOOK, prompted={"opencode": PromptAbilities()}))
     assert over.text.splitlines()[0].endswith(": rate limit · it tried 5 times, and no longer does")
     assert over.rows == ()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from hermes.agents.registry import ADAPTERS
+from hermes.agents.server import Pending
 from hermes.config.settings import Matching
 from hermes.core.graces import (
     CONFIRM_S,
@@ -69,8 +70,8 @@ class Desk:
     async def reject(self, _: Ask) -> None:
         self.replies.append(None)
 
-    async def questions(self, _: str) -> tuple[Ask, ...]:
-        return ()
+    async def pending(self, _: str) -> Pending:
+        return Pending(())
 
     async def busy(self, _: str) -> frozenset[str]:
         return frozenset()
@@ -196,10 +197,10 @@ async def test_a_look_at_a_frozen_server_is_given_up_for_what_is_wanted_now(way:
     asked = asyncio.Event()
 
     class Frozen(Desk):
-        async def questions(self, _: str) -> tuple[Ask, ...]:
+        async def pending(self, _: str) -> Pending:
             asked.set()
             await asyncio.Event().wait()
-            return ()
+            return Pending(())
 
     way.servers["frozen"] = Frozen([StillOpen()])
     look = asyncio.create_task(way.errands.step(call.id))

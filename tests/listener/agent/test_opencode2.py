@@ -674,3 +674,46 @@ async def test_a_turn_whose_server_ended_no_longer_tries(home: House, agent: Ope
     if how == "restarted":
         agent.back()
     await until(lambda: " and no longer does" in home.person.message(shown.message_id).text, "that it tries no more")
+
+
+@pytest.mark.parametrize("is_tapped", [False, True])
+async def test_an_always_that_lets_other_sessions_go_on_was_not_said_at_the_desk(
+    home: House, agent: OpenCode2Agent, is_tapped: bool
+) -> None:
+    """OpenCode 2 keeps it for the project. The person may be answering the other one, too."""
+    await home.start(permissions={"always": True})
+    await until(lambda: agent.sinks, "an event stream")
+    agent.holds_calls = True
+    asks = [
+        agent.ask_permission("shell", [line], given={"command": line}, save=["make *"], session=agent.session(line))
+        for line in ("make test", "make docs")
+    ]
+    first = await home.person.sees("make test", buttons=True)
+    second = await home.person.sees("make docs", buttons=True)
+    await home.person.taps(first, "Always…")
+    if is_tapped:
+        agent.hold_events()
+    await home.person.taps(first, "Yes, always")
+    await until(lambda: agent.came_of(asks[1]), "the end of the second one")
+    if is_tapped:
+        await home.person.taps(second, "Allow once")
+        agent.release_events()
+    await until(lambda: not home.person.message(second.message_id).rows, "its end on the phone")
+    assert not home.person.find("on the computer")
+
+
+async def test_an_answer_to_a_form_of_no_session_is_no_prompt(home: House, agent: OpenCode2Agent) -> None:
+    """An MCP server asked, outside of all sessions: nobody could be told later."""
+    await home.start(prompts={"enabled": True})
+    await until(lambda: agent.sinks, "an event stream")
+    options = [{"value": "a", "label": "A"}, {"value": "b", "label": "B"}]
+    field = {"key": "db", "type": "string", "title": ASKED, "options": options}
+    told = {"kind": "mcp-elicitation", "server": "x", "message": "Hello"}
+    agent.form([field], session="global", metadata=told)
+    shown = await home.person.sees(ASKED, buttons=True)
+    await home.noted(shown)
+    agent.hold_events()
+    agent.forms.clear()
+    await home.person.taps(shown, "B")
+    late = await home.person.sees("too late")
+    assert "Send it as a message" not in str(late.labels)

@@ -226,6 +226,22 @@ async def test_a_server_in_trouble_is_tried_again(home: House, caplog: pytest.Lo
     await home.person.sees("There?")
 
 
+async def test_a_record_that_cannot_be_read_hides_no_other_question(home: House) -> None:
+    """It stands before the other one in the list of their folder."""
+    broken = home.agent.ask([question("First?")])
+    home.agent.ask([question("Second?")])
+    session = home.agent.sessions[home.agent.pending[broken]["sessionID"]]
+    states = [part["state"] for one in session.messages for part in one["parts"] if part.get("type") == "tool"]
+    kept = [state["status"] for state in states]
+    for state in states:
+        state["status"] = 7
+    await home.start()
+    await home.person.sees("Second?", buttons=True)
+    for state, status in zip(states, kept, strict=True):
+        state["status"] = status
+    await home.person.sees("First?", buttons=True)
+
+
 async def test_an_error_in_the_middle_begins_the_following_anew(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """Refused where nothing is ever refused: logged, and after a pause it is followed again."""
     home.agent.fault("all_sessions", status=503)

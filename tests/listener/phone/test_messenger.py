@@ -36,10 +36,18 @@ class Wire:
     sent: list[tuple[str, int | None]] = field(default_factory=list)
     pauses: list[float] = field(default_factory=list)
     is_stopped: bool = False
+    is_night: bool = False
+    silent: list[bool | None] = field(default_factory=list)
     chat_id: int = CHAT_ID
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+    def is_quiet(self) -> bool:
+        return self.is_night
+
+    async def send(
+        self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool | None = None
+    ) -> None:
         assert chat_id == CHAT_ID
+        self.silent.append(silent)
         self.sent.append((screen.text, reply_to))
         error = self.errors.pop(0) if len(self.errors) > 1 else self.errors[0]
         if error is not None:
@@ -97,6 +105,16 @@ async def test_a_deletion_and_a_document_outlive_an_outage_too(line: Line) -> No
     line.messenger().attach(note("Here it is."), ("words.txt", "all"), reply_to=7)
     await line.background.at_rest(5.0)
     assert line.wire.sent == [("deleted", 9)] * 2 + [("Here it is. words.txt", 7)] * 2
+
+
+@pytest.mark.parametrize("is_night", [False, True])
+async def test_nothing_rings_in_the_quiet_hours(line: Line, is_night: bool) -> None:
+    """But for what replies to a person, who is awake then."""
+    line.wire.is_night = is_night
+    line.messenger().say(note("I was offline."))
+    line.messenger().say(note("No question is open."), reply_to=7)
+    await line.background.at_rest(5.0)
+    assert line.wire.silent == [is_night, False]
 
 
 async def test_a_hint_is_given_up_after_two_minutes(line: Line, caplog: pytest.LogCaptureFixture) -> None:

@@ -112,6 +112,22 @@ async def test_an_hour_more_starts_the_time_again(home: House) -> None:
         await until(lambda: "Yes, stop" in str(home.person.shown()), "the second question")
 
 
+async def test_stop_now_is_confirmed_where_it_was_tapped(home: House) -> None:
+    """Stop needs a second tap there, too; the question may be far above."""
+    async with home.still() as listener:
+        await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.person.tap(call, "Stop now")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await until(lambda: "Yes, stop" in str(home.person.message(call.message_id).labels), "the second question")
+        home.person.tap(home.person.message(call.message_id), "Back")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.person.gone(call)
+        assert home.entry().timing.called is False
+
+
 async def test_another_tap_takes_no_hour_away(home: House) -> None:
     """Whatever is tapped after "1 h more"."""
     async with home.still() as listener:

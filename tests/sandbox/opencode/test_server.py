@@ -140,7 +140,7 @@ async def test_an_answer_takes_effect_once(agent: ScriptedAgent) -> None:
     """Hermes' client sees it open, then answered; what came second had no effect, and old does not say so."""
     request = agent.ask([DATABASE])
     async with client(agent) as desk:
-        (ask,) = await desk.questions(HERE)
+        (ask,) = (await desk.pending(HERE)).asks
         assert ask.source.request_id == request
         assert await desk.verdict(ask) == StillOpen()
         await desk.reply(ask, (("SQLite",),))
@@ -164,7 +164,7 @@ async def test_what_an_abort_leaves_is_a_zombie(agent: ScriptedAgent) -> None:
     first, second = agent.ask([DATABASE], session=session), agent.ask([DATABASE], session=session)
     agent.abort(session)
     async with client(agent) as desk:
-        asks = await desk.questions(HERE)
+        asks = (await desk.pending(HERE)).asks
         assert [await desk.verdict(ask) for ask in asks] == [Dead(), Dead()]
         async for told in follow(desk.name, desk.listen):
             if isinstance(told, Connected):
@@ -184,7 +184,7 @@ async def test_ways_to_end(agent: ScriptedAgent) -> None:
     asked = {name: agent.ask([DATABASE]) for name in ("dismissed", "deleted", "went on", "restarted")}
     bare = agent.ask([DATABASE], tool=False)
     async with client(agent) as desk:
-        asks = {ask.source.request_id or "": ask for ask in await desk.questions(HERE)}
+        asks = {ask.source.request_id or "": ask for ask in (await desk.pending(HERE)).asks}
         assert await desk.verdict(asks[bare]) == StillOpen()
         agent.dismiss(asked["dismissed"])
         agent.delete(agent.pending[asked["deleted"]]["sessionID"])
@@ -195,7 +195,7 @@ async def test_ways_to_end(agent: ScriptedAgent) -> None:
         assert await desk.verdict(asks[asked["went on"]]) == Dead()
         assert await desk.verdict(asks[bare]) == Unproven()
         agent.restart()
-        assert await desk.questions(HERE) == ()
+        assert (await desk.pending(HERE)).asks == ()
         assert await desk.verdict(asks[asked["restarted"]]) == Dead()
 
 
@@ -206,11 +206,11 @@ async def test_a_dispose_ends_what_one_directory_asks(agent: ScriptedAgent) -> N
     agent.ask_permission("bash", ["touch ran"])
     elsewhere = agent.ask([DATABASE], directory="/home/dev/other")
     async with client(agent) as desk:
-        asks = await desk.questions(HERE)
-        (other,) = await desk.questions("/home/dev/other")
+        asks = (await desk.pending(HERE)).asks
+        (other,) = (await desk.pending("/home/dev/other")).asks
         with httpx.Client(base_url=agent.url) as http:
             assert http.post("/instance/dispose").json() is True
-        assert await desk.questions(HERE) == ()
+        assert (await desk.pending(HERE)).asks == ()
         assert [await desk.verdict(ask) for ask in asks] == [Dead(), Dead()]
         assert await desk.verdict(other) == StillOpen()
     assert list(agent.pending) == [elsewhere]
@@ -230,7 +230,7 @@ async def test_a_tool_may_take_its_time() -> None:
 
         desk = OpenCodeServer(Api("desk", agent.url), machine="laptop", sleep=sleep)
         async with desk:
-            (ask,) = await desk.questions(HERE)
+            (ask,) = (await desk.pending(HERE)).asks
             await desk.reply(ask, ((),))
             assert await desk.verdict(ask) == AnsweredWith(((),))
             session = ask.source.session_id
@@ -247,7 +247,7 @@ async def test_two_of_one_step_live_side_by_side(agent: ScriptedAgent) -> None:
     one = agent.ask([DATABASE], say="Two things.")
     other = agent.ask([DATABASE], beside=one)
     async with client(agent) as desk:
-        first, second = await desk.questions(HERE)
+        first, second = (await desk.pending(HERE)).asks
         assert first.source.message_id == second.source.message_id
         agent.answer(other, [["SQLite"]])
         assert await desk.verdict(second) == AnsweredWith((("SQLite",),))
@@ -293,7 +293,7 @@ async def test_faults_befall_what_they_name(agent: ScriptedAgent) -> None:
     """An error, a lie, a cut before and after, a slow answer; then all is well again."""
     asked = [agent.ask([DATABASE]) for _ in range(4)]
     async with client(agent) as desk:
-        asks = await desk.questions(HERE)
+        asks = (await desk.pending(HERE)).asks
         agent.fault("reply", status=503)
         agent.fault("reply", "lie")
         agent.fault("reply", "cut")
@@ -325,7 +325,7 @@ async def test_away_and_back_on_the_same_port(agent: ScriptedAgent) -> None:
         agent.back()
         agent.back()
         assert await desk.health() == "1.18.33"
-        assert len(await desk.questions(HERE)) == 1
+        assert len((await desk.pending(HERE)).asks) == 1
 
 
 @BOTH
