@@ -16,6 +16,9 @@ from hermes.errors import ConfigError
 from hermes.model.ask import OnExpiry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes.config.settings import Config
     from hermes.storage.store import Store
 
 PANEL = "Every day"
@@ -125,6 +128,17 @@ def ask(  # noqa: PLR0913 (one argument an option)
     sys.exit(asyncio.run(talk))
 
 
+def _with_phone(path: Path | None) -> Config:
+    """Return the configuration. Raises ConfigError: this machine has no say about the phone."""
+    config = load(path, log_json=False)
+    if config.phone is None:
+        raise ConfigError(
+            "this machine is agent-only, and cannot lock or unlock the phone. Run this on a machine with the bot's "
+            "token; /lock in the chat locks it, too."
+        )
+    return config
+
+
 @app.command(rich_help_panel=PANEL)
 def lock(*, config: ConfigOption = None) -> None:
     """Take no answers and send no prompts from the phone until `hermes unlock`, as /lock on the phone does."""
@@ -135,7 +149,7 @@ def lock(*, config: ConfigOption = None) -> None:
         await store.lock_phone()
         return was_locked
 
-    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), locked))
+    was_locked = asyncio.run(look(store_of(_with_phone(config)), locked))
     typer.echo(
         "It was locked already." if was_locked else "Locked: no tap, text or prompt counts until `hermes unlock`."
     )
@@ -146,5 +160,5 @@ def unlock(*, config: ConfigOption = None) -> None:
     """Take answers and prompts from the phone again, after `hermes lock`, or after /lock was sent from the phone."""
     from hermes.commands.stores import look, store_of
 
-    was_locked = asyncio.run(look(store_of(load(config, log_json=False)), lambda store: store.unlock_phone()))
+    was_locked = asyncio.run(look(store_of(_with_phone(config)), lambda store: store.unlock_phone()))
     typer.echo("Unlocked: taps and texts count again." if was_locked else "It was not locked.")

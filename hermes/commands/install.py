@@ -131,6 +131,16 @@ def _agent_of(name: str, verb: str, known: Iterable[str]) -> Agent | None:
     return next((agent for agent in AGENTS if agent.name == name), None)
 
 
+def needs_no_connection(config: Config, *, environ: Mapping[str, str]) -> bool:
+    """Tell whether an agent is here whose server the listener finds by itself."""
+    if not config.opencode2.enabled:
+        return False
+    programs = ((agent, shutil.which(agent.program, path=environ.get("PATH"))) for agent in AGENTS)
+    found = ((agent, program) for agent, program in programs if program is not None)
+    is_running = bool(second_opencode.running(config.opencode2.file))
+    return is_running or any(agent.without_plugin(agent.version(program, environ)) for agent, program in found)
+
+
 def is_any_connected(environ: Mapping[str, str]) -> bool:
     """Tell whether at least one agent is connected. A connected agent starts a listener when it asks."""
     return any(agent.is_connected(environ) for agent in AGENTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -34,8 +35,7 @@ def remove_all(config_path: Path | None, *, environ: Mapping[str, str]) -> Itera
     """
     failed: list[str] = []
     for name in install.NAMES:
-        if _is_there(name, environ):
-            yield from _trying(_uninstalled(name, environ), failed)
+        yield from _trying(_uninstalled(name, environ), failed)
     yield from _trying(_stopped(config_path, environ), failed)
     yield from _trying(_completion_removed(Path(environ.get("HOME") or Path.home())), failed)
     if failed:
@@ -51,13 +51,15 @@ def _trying(sentences: Iterable[str], failed: list[str]) -> Iterator[str]:
 
 
 def _uninstalled(name: str, environ: Mapping[str, str]) -> Iterator[str]:
-    yield from install.uninstall(name, environ=environ)
-
-
-def _is_there(name: str, environ: Mapping[str, str]) -> bool:
+    """Remove what is there, and say so. Raises HermesError: an agent's file that cannot be read may have some of it."""
     if name in service.JOBS:
-        return service.is_service_installed(name, machine=Machine(environ=environ))
-    return next(agent for agent in install.AGENTS if agent.name == name).is_connected(environ)
+        if service.is_service_installed(name, machine=Machine(environ=environ)):
+            yield from install.uninstall(name, environ=environ)
+        return
+    was_there = next(agent for agent in install.AGENTS if agent.name == name).is_connected(environ)
+    sentences = install.uninstall(name, environ=environ)
+    if was_there:
+        yield from sentences
 
 
 def _stopped(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[str]:
@@ -86,7 +88,7 @@ def _completion_removed(home: Path) -> Iterator[str]:
                 place.unlink()
             files.remove_empty(place.parent)
             yield f"{place} was removed."
-    bash, line = home / ".bashrc", f"\nsource '{home / _COMPLETIONS[0]}'\n".encode()
+    bash, line = home / ".bashrc", os.fsencode(f"\nsource '{home / _COMPLETIONS[0]}'\n")
     with files.saving(bash):
         text = bash.read_bytes() if disk.is_there(bash) else b""
         if line in text:

@@ -169,3 +169,14 @@ def test_a_foreign_file_stops_nothing_else(home: Path) -> None:
     ]
     assert foreign.exists()
     assert not completion.parent.exists()
+
+
+def test_settings_that_cannot_be_read_are_named(home: Path, api: RunningBotApi) -> None:
+    """Claude Code's, with a comma too many: the hooks in them are still there."""
+    set_up(home, api)
+    assert hermes(home, "install", "claude-code").returncode == 0
+    place = home / ".claude" / "settings.json"
+    place.write_text(place.read_text().rstrip()[:-1] + ",\n}\n")
+    removed = hermes(home, "uninstall", "all")
+    assert (removed.returncode, str(place) in removed.stderr) == (1, True)
+    assert "hermes hook claude-code" in place.read_text()

@@ -9,7 +9,7 @@ from hermes.commands.setup.bot import Run
 from hermes.commands.setup.file import PASSWORD_FILE, Draft
 from hermes.commands.setup.given import Given, StoreChange
 from hermes.commands.setup.terminal import Terminal
-from hermes.config.settings import Store
+from hermes.config.settings import AGENT_ONLY, Store
 from hermes.config.values import secret_or_file
 from hermes.errors import ConfigError, HermesError, StoreError
 from hermes.storage.postgres.address import Address, need_psycopg
@@ -48,6 +48,8 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run)
     if url is not None:
         return Connecting(terminal, given, draft, check_phone, run=run).of_url(url)
     if there.address is not None:
+        if draft.lacks == AGENT_ONLY:
+            _check_owner(there.address, draft, run=run)
         terminal.done(f"They share the database {there.address.name}.")
         return None
     if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
@@ -62,6 +64,17 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run)
         terminal.warn(f"{_capital(str(error))}.")
     terminal.say("All else is set up for this machine alone; run `hermes setup` again for the database.")
     return None
+
+
+def _check_owner(address: Address, draft: Draft, *, run: Run) -> None:
+    """Check that a machine that gets the token can be the phone side, too. Raises ConfigError."""
+    try:
+        run(check_phone(address))
+    except StoreError as error:
+        raise ConfigError(
+            f"{draft.place}: a machine with the bot's token needs the address of the database's owner in [store]: "
+            f"{error} (`hermes setup --store-url URL`)."
+        ) from None
 
 
 async def check_phone(address: Address) -> None:

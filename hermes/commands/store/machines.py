@@ -89,6 +89,11 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
             done.append(f"{one.name} is removed. Its open questions have ended; prompts to it end on the phone.")
         if one.is_agent and not any(other.user == one.user and other is not one for other in known):
             done += await _without_user(connection, one.user)
+        elif one.machine:
+            done.append(
+                f"Its user of the database, {one.user}, stays, and the machine comes back while Hermes runs there: "
+                "stop it there, or change that password."
+            )
         return done
 
 

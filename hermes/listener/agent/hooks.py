@@ -135,13 +135,15 @@ class Strays:
         self._released: set[str] = set()
 
     async def release(self) -> None:
-        """Release, at most once, each hook that has waited 30 s for an unknown ask. Raises NotSaved.
+        """Release, at most once, each hook that has waited 30 s for an unknown ask. Raises StoreError.
 
         Its plugin may start it again, and it asks again then. If an answer lies ready it stays: the hook may be
         stopped, and take it later. A plugin that ends its hooks itself may keep those of closed asks.
         """
-        if self._entries.store.has_unread:
-            return  # an unread file may be the ask that a hook waits for
+        store = self._entries.store
+        # An unread file may be the ask that a hook waits for; so may one in the folder of a machine with a database.
+        if store.has_unread or (store.is_shared and store.home.count_asks()):
+            return
         names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.ours()}
         if names:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}

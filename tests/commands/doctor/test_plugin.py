@@ -11,6 +11,7 @@ from hermes.agents.plugin_file import MARKER, settings_of
 from hermes.commands.doctor import plugin
 from hermes.commands.doctor.checkup import mend
 from hermes.commands.doctor.plugin import Placed
+from hermes.sandbox.opencode2.server import running_opencode2
 from tests.commands.doctor.patient import Patient, named, told
 
 WELL = dict.fromkeys(["file", "version", "python", "paths"], "good")
@@ -33,6 +34,18 @@ async def test_nothing_that_could_ask_is_broken(patient: Patient) -> None:
     assert await plugin.look(patient.around()) == ()
     patient.plugin.unlink()
     patient.serve("http://127.0.0.1:9")
+    assert await plugin.look(patient.around()) == ()
+
+
+async def test_an_opencode_2_is_an_agent_that_can_ask(patient: Patient) -> None:
+    """It runs, or its program is here; it needs no connection."""
+    file = patient.root / "service.json"
+    patient.tables["opencode2"] = {"file": str(file)}
+    patient.write()
+    with running_opencode2(file=file):
+        assert await plugin.look(patient.around()) == ()
+    assert len(await plugin.look(patient.around())) == 1
+    patient.program("opencode", "echo 2.0.3")
     assert await plugin.look(patient.around()) == ()
 
 

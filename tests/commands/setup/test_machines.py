@@ -319,6 +319,26 @@ def test_a_machine_joins_unattended(desk: Desk, other: Desk, database: Database)
     assert other.left() == ["config.toml"]
 
 
+def test_a_joined_machine_that_gets_the_token_needs_the_owner(desk: Desk, other: Desk, database: Database) -> None:
+    """Its own user of the database may not bring questions to the phone, nor lock it; with the owner's, it can."""
+    has_database(desk, database)
+    join, password = added(desk, "ci")
+    status, said = other.alone([*JOIN, join, *with_password(other, password), "--no-agents", "--no-service"])
+    assert status == 0, said
+    for command in ("lock", "unlock"):
+        status, said = other.alone([*HERMES, command])
+        assert (status, "Run this on a machine with the bot's token" in " ".join(said.split())) == (2, True)
+    bot = ("--chat", "1001", "--user", "1001", "--no-agents", "--no-service", "--yes")
+    before = other.config.read_bytes()
+    status, said = other.unattended(*bot, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, "the address of the database's owner" in " ".join(said.split())) == (2, True)
+    assert other.config.read_bytes() == before
+    owner = ("--store-url", database.address().url, *with_password(other, PASSWORD))
+    status, said = other.unattended(*bot, *owner, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert status == 0, said
+    assert configuration.load(other.config, environ={}).phone is not None
+
+
 def connected(desk: Desk, database: Database) -> tuple[int, str]:
     """Set a database up unattended; the status, and all that was said in one line."""
     options = ("--store-url", database.address().url, *with_password(desk, PASSWORD))

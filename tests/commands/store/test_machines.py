@@ -17,7 +17,7 @@ from hermes.sandbox.postgres import programs
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.address import Address
 from tests.commands.test_cli import run
-from tests.harness.postgres import PASSWORD
+from tests.harness.postgres import OWNER, PASSWORD
 from tests.storage.machines import asked_at, joined, machine
 
 if TYPE_CHECKING:
@@ -107,6 +107,16 @@ async def test_a_machine_that_has_joined_is_removed_by_its_name(
         await machine(tmp_path, "box", address, bot=None).open()
 
 
+async def test_a_machine_whose_user_stays_may_come_back(config: Config, database: Database, tmp_path: Path) -> None:
+    """One with the token has the address of the owner."""
+    async with joined(machine(tmp_path, "box", database.address(), bot=BOT)):
+        pass
+    said = await removed(config, "box")
+    assert f"Its user of the database, {OWNER}, stays, and the machine comes back while Hermes runs" in said
+    async with joined(machine(tmp_path, "box", database.address(), bot=BOT)) as box:
+        assert await box.open() == []
+
+
 async def test_a_removal_that_breaks_off_leaves_no_question_for_ever(
     config: Config, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +198,7 @@ async def test_only_one_machine_is_removed_and_never_this_one(
         with pytest.raises(ConfigError, match="the machine that you are on"):
             await removed(config, "desk")
         done = "a is removed. Its open questions have ended; prompts to it end on the phone."
-        assert await removed(config, "a") == done
+        assert (await removed(config, "a")).startswith(f"{done}\nIts user of the database, {name}, stays")
         assert users(database, name) == 1
 
 

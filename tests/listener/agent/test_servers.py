@@ -550,6 +550,19 @@ async def test_a_hook_that_waits_for_nothing_is_sent_away(home: House, caplog: p
             assert spool.take_answer(home.store, wait) is None
 
 
+async def test_a_hook_whose_ask_is_in_another_store_is_not_sent_away(home: House) -> None:
+    """The ask is in the folder of this machine, which has a database by now."""
+    async with home.still():
+        store: Any = home.listener._parts.entries.store
+        with home.waiting("que_1") as wait:
+            store.is_shared = True
+            (home.store / "pending" / "aaaa2222.json").write_text("{}")
+            await look(home)
+            await look(home, STRAY_S + 1)
+            assert spool.take_answer(home.store, wait) is None
+            store.is_shared = False
+
+
 async def test_a_hook_that_has_an_answer_keeps_it(home: House) -> None:
     """Its agent is stopped, say, and takes the answer when it goes on."""
     async with home.still():
