@@ -316,8 +316,7 @@ class Monitor(_Section):
 
 AGENT_ONLY = (
     "this machine is agent-only: its questions are in the database of [store] url, and another machine, which has the "
-    "bot's token, brings them to the phone. To let this one do so too, write [telegram] and the address of the "
-    "database's owner into its configuration."
+    "bot's token, brings them to the phone. This one needs [telegram] and the database's owner in [store] for that."
 )
 
 
