@@ -71,6 +71,15 @@ def lasting_word(entry: Entry) -> LastingWord:
     return _lasting(Refused() if is_refused(entry) else Always() if decision.kind == "always" else Once())
 
 
+def reaches(word: LastingWord, session_id: str, entry: Entry) -> bool:
+    """Tell whether a word on a permission of this session may end `entry`.
+
+    An "always" that the agent keeps counts in all sessions, any other word in its own.
+    """
+    is_for_all = word == "always" and entry.ask.capabilities.always_stays
+    return word != "" and (is_for_all or session_id == entry.ask.source.session_id)
+
+
 def _lasting(answers: Response) -> LastingWord:
     match answers:
         case Refused():

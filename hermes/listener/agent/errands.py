@@ -246,23 +246,15 @@ class Errands:
         )
 
     def _neighbours_word(self, entry: Entry) -> LastingWord:
-        """Return the last lasting word that left for another permission, "" if none did lately.
-
-        A refusal counts in its session; so does an "always", but in all sessions if the agent keeps that.
-        """
+        """Return the last lasting word that left for another permission and may end this one, "" if none did lately."""
         now_s = self._entries.now()
         said = [(one.ended_s, one.session_id, one.word) for one in self._entries.recently_closed]
         for other in self._entries.ours():
             outcome, session_id = other.state.outcome, other.ask.source.session_id
             if other.id != entry.id and (outcome is not None or other.route is not None):  # saved before the word left
                 said.append((now_s if outcome is None else outcome.at_s, session_id, ends.lasting_word(other)))
-        everywhere: LastingWord = "always" if entry.ask.capabilities.always_stays else ""
-        lately = [
-            (at_s, word)
-            for at_s, session_id, word in said
-            if word and (session_id == entry.ask.source.session_id or word == everywhere)
-            if 0 <= now_s - at_s < TOGETHER_S
-        ]
+        words = [(at_s, word) for at_s, session_id, word in said if ends.reaches(word, session_id, entry)]
+        lately = [one for one in words if 0 <= now_s - one[0] < TOGETHER_S]
         return max(lately)[1] if lately else ""
 
     @staticmethod
