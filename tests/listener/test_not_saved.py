@@ -56,7 +56,7 @@ class Told:
     async def answer(self, query_id: str, text: str) -> None:
         await self._say(query_id, text)
 
-    async def send(self, chat_id: int, screen: Screen, *, reply_to: int, silent: bool) -> None:
+    async def send(self, chat_id: int, screen: Screen, *, reply_to: int, silent: bool = False) -> None:
         assert not silent  # it replies to a person
         await self._say((chat_id, reply_to), screen.text)
 

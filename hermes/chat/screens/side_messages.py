@@ -288,6 +288,8 @@ _TOO_LATE: Final = {
 def _too_late(entry: Entry, look: Look) -> SideScreen:
     outcome = entry.state.outcome
     why = _TOO_LATE.get(outcome.kind if outcome else "gone", "")
+    if outcome is not None and outcome.reason == "together":
+        why = "your answer to another request had settled it, too."
     answer = Span(decided(entry, _ANSWER), "bold")
     decision = entry.state.decision
     is_answer = decision is None or decision.kind == "answer"
