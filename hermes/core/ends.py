@@ -14,7 +14,7 @@ from hermes.model.verdicts import AnsweredWith, Dead, WasDismissed
 
 if TYPE_CHECKING:
     from hermes.model.answer import OutcomeKind, Proof, Response
-    from hermes.model.entry import Entry, LastingWord
+    from hermes.model.entry import Closed, Entry, LastingWord
     from hermes.model.errand import Terms
     from hermes.model.events import EndKind
     from hermes.model.verdicts import Verdict
@@ -61,9 +61,9 @@ def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
 
 
 def lasting_word(entry: Entry) -> LastingWord:
-    """Return "refused" or "always" if the decision on this permission may end others of its session, else "".
+    """Return "refused" or "always" if the decision on this permission may end others, else "".
 
-    A refusal ends all of them, an "always" those that it covers.
+    A refusal ends all of its session, an "always" those that it covers.
     """
     decision, outcome = entry.state.decision, entry.state.outcome
     if entry.ask.permission is None or decision is None or (outcome is not None and outcome.kind in _NOT_OURS):
@@ -71,13 +71,14 @@ def lasting_word(entry: Entry) -> LastingWord:
     return _lasting(Refused() if is_refused(entry) else Always() if decision.kind == "always" else Once())
 
 
-def reaches(word: LastingWord, session_id: str, entry: Entry) -> bool:
-    """Tell whether a word on a permission of this session may end `entry`.
+def reaches(other: Closed, entry: Entry) -> bool:
+    """Tell whether the lasting word on another ask may end `entry`.
 
-    An "always" that the agent keeps counts in all sessions, any other word in its own.
+    An "always" that the agent keeps counts in all sessions of its project, any other word in its own.
     """
-    is_for_all = word == "always" and entry.ask.capabilities.always_stays
-    return word != "" and (is_for_all or session_id == entry.ask.source.session_id)
+    source, stays = entry.ask.source, entry.ask.capabilities.always_stays
+    is_kept = stays and other.word == "always" and (other.agent, other.directory) == (source.agent, source.directory)
+    return other.word != "" and (is_kept or other.session_id == source.session_id)
 
 
 def _lasting(answers: Response) -> LastingWord:

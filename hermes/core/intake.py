@@ -11,6 +11,7 @@ means the one whose hook has taken our answer, or none: each of them ends by its
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from sys import intern
 from typing import TYPE_CHECKING
 
 from hermes.core import ends
@@ -214,7 +215,16 @@ def in_short(entry: Entry) -> Closed:
     """Return a settled entry in short."""
     source, outcome = entry.ask.source, entry.state.outcome
     ended_s = 0.0 if outcome is None else outcome.at_s
-    return Closed(entry.id, source.session_id, source.call_id, _awaits_news(entry), ends.lasting_word(entry), ended_s)
+    return Closed(
+        entry.id,
+        source.session_id,
+        source.call_id,
+        _awaits_news(entry),
+        ends.lasting_word(entry),
+        ended_s,
+        intern(source.agent),
+        intern(source.directory),
+    )
 
 
 def _awaits_news(entry: Entry) -> bool:

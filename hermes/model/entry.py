@@ -107,7 +107,7 @@ LastingWord = Literal["", "always", "refused"]
 class Closed:
     """A closed ask in short, and when it ended (epoch). `word` is its lasting word (`core.ends`).
 
-    `awaits_news`: its agent may still tell that its call has ended.
+    `agent`, `directory`: those of its source. `awaits_news`: its agent may still tell that its call has ended.
     """
 
     id: str
@@ -116,3 +116,5 @@ class Closed:
     awaits_news: bool
     word: LastingWord = ""
     ended_s: float = 0.0
+    agent: str = ""
+    directory: str = ""

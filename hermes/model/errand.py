@@ -29,7 +29,7 @@ class Terms:
     `is_known` is false if only a newer Hermes knows its agent: nothing is done for it then.
     `meant` is the verdict that proves its decision. `is_served` is true if its server is configured, `restarts_hooks`
     if its agent's plugin starts a dead hook again. A call gets `tries` quick looks for its request, `delay_s` apart.
-    `neighbours_word` is the last lasting word (`ends.lasting_word`) for another permission of its session. `at_s` is
+    `neighbours_word` is the last lasting word (`ends.lasting_word`) for another permission that may end it. `at_s` is
     the time (epoch) that is stored with what happens.
     """
 

@@ -42,7 +42,8 @@ class PromptAbilities:
     - `holds`: a prompt that it was given while a turn runs waits for the next step of that turn, untold until then.
     - `stops`: it can be told to end the turn that runs.
     - `makes_sessions`: it can begin a new session.
-    - `no_session`: the id in asks of no session, which takes no prompts; "" if all its asks have a session.
+    - `no_session`: the session id of an ask that belongs to no session, so that nothing can be sent there; "": it has
+      none.
     - `resumes`: the command that opens a session in a terminal; the id of the session follows it. "": none is known.
     """
 

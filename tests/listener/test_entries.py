@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PATHLIB = str(pathlib.__file__)
 NOW_S = 1_757_000_000.0
+SHOP = "/home/dev/shop-api"
 
 
 class Shelf:
@@ -127,7 +128,7 @@ def test_updates_and_closed_asks_are_remembered_up_to_a_limit(shelf: Shelf, tmp_
     ids = [one.id for one in shelf.book.recently_closed]
     ended = [one.ended_s for one in shelf.book.recently_closed]
     closed = [
-        Closed(entry_id, "ses_1", f"call_{at}", awaits_news=False, ended_s=ended_s)
+        Closed(entry_id, "ses_1", f"call_{at}", awaits_news=False, ended_s=ended_s, agent="opencode", directory=SHOP)
         for at, (entry_id, ended_s) in enumerate(zip(ids, ended, strict=True))
     ]
     assert list(shelf.book.recently_closed) == closed

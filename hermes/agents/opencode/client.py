@@ -142,7 +142,7 @@ class OpenCodeServer:
         return Pending(asks, is_whole=wished is not None)
 
     async def _wishes(self, directory: str) -> list[Any] | None:
-        """Return the pending permission requests, or None if 1.18.33 refuses its list; its events still bring them."""
+        """Return the pending permission requests, or None if 1.18.33 refuses its list; events bring later ones."""
         try:
             return await self.api.get(list[Any], "/permission", directory)
         except Unauthorized:

@@ -62,6 +62,11 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
 
 
+def not_listed() -> Screen:
+    """Return that Telegram refused a list."""
+    return note("Telegram did not take this list. Please ask for it again later.")
+
+
 def _turning(page: int, pages: int) -> Rows:
     row: Row = ()
     if page > 0:
@@ -88,7 +93,7 @@ def _named(card: Card, wanted: Wanted) -> str:
 def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
     """Return the card of a session: its state, the agent's last words, its open questions, and the buttons.
 
-    One that is still stale cannot be looked at.
+    If it is still stale, its session could not be looked at.
     """
     target = card.target
     state = {"busy": "▶️ is working", "idle": "💤 waits for you", "gone": "✖️ does not exist any more"}[card.state]

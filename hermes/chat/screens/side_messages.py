@@ -56,7 +56,7 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["offer"] = _offer(entry, entry.state.offer)
     if entry.state.declined:
         found["declined"] = _declined(entry)
-    # A tap on "Stop now" gives the ask its whole time again; the second tap is there.
+    # A tap on "Stop now" starts the time again, but the message stays for the second tap.
     is_sure_asked = entry.state.confirm == "reject" and any(one.kind == "final_call" for one in entry.phone.sides)
     if entry.timing.called or is_sure_asked:
         found["final_call"] = _final_call(entry, look)

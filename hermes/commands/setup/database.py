@@ -72,8 +72,8 @@ def _check_owner(address: Address, draft: Draft, *, run: Run) -> None:
         run(check_phone(address))
     except StoreError as error:
         raise ConfigError(
-            f"{draft.place}: a machine with the bot's token needs the address of the database's owner in [store]: "
-            f"{error} (`hermes setup --store-url URL`)."
+            f"{draft.place}: with the bot's token, this machine must reach the database as its owner, by the url in "
+            f"[store] (`hermes setup --store-url URL`): {error}."
         ) from None
 
 

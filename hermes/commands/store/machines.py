@@ -91,8 +91,8 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
             done += await _without_user(connection, one.user)
         elif one.machine:
             done.append(
-                f"Its user of the database, {one.user}, stays, and the machine comes back while Hermes runs there: "
-                "stop it there, or change that password."
+                f"Its user of the database, {one.user}, stays, so the machine comes back if Hermes still runs there: "
+                "stop it there, too."
             )
         return done
 

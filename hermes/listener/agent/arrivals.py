@@ -10,7 +10,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import AgentError, StoreError
+from hermes.errors import AgentAway, AgentError, StoreError
 from hermes.model.errand import Doubted
 from hermes.model.signals import Asked
 from hermes.model.verdicts import Dead
@@ -63,7 +63,7 @@ class Arrivals:
     async def take_listed(self, folders: Collection[str]) -> int:
         """Take in what is pending in these folders, and return how many asks that is. Raises StoreError.
 
-        A folder that does not answer is listed again and again in the background.
+        A folder of which not all is known is listed again and again in the background.
         """
         count, unknown = await self._list_all(folders)
         if unknown:
@@ -88,7 +88,10 @@ class Arrivals:
         await self._intake.take(signal, heard_by=self._server.name)
 
     async def _list_all(self, folders: Collection[str]) -> tuple[int, set[str]]:
-        """Take in what is pending in these folders; return the number of asks, and the folders that did not answer."""
+        """Take in what is pending in these folders.
+
+        Return the number of asks, and the folders of which not all is known.
+        """
         count, unknown = 0, set()
         for folder in sorted(folders):
             # One folder with a broken configuration, or one broken record, must not hide the questions of all others.
@@ -107,13 +110,15 @@ class Arrivals:
                 except AgentError as error:
                     self._log_unknown(folder, error)
                     unknown.add(folder)
+                    if isinstance(error, AgentAway):
+                        break  # each of the others would wait as long
         return count, unknown
 
     def _log_unknown(self, folder: str, error: AgentError) -> None:
         log.warning("server %s: the questions of %s are not known yet: %s", self._server.name, folder, error)
 
     async def _list_until_known(self, folders: set[str]) -> None:
-        """List again and again: no event tells of what is pending there, so nobody would ever see it."""
+        """List again and again: no event tells of what was asked before, so nobody would ever see it."""
         self._listings += 1
         turn = self._listings
         pause_s, until_s = FIRST_LIST_PAUSE_S, self._monotonic() + self.ttl_s

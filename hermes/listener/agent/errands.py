@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
-from hermes.core.intake import merged
+from hermes.core.intake import in_short, merged
 from hermes.errors import AgentAway, AgentError, AgentRefused, Conflict, NotThere, StoreError, Unfit
 from hermes.listener.agent.hooks import wait_id
 from hermes.model.errand import (
@@ -247,14 +247,11 @@ class Errands:
 
     def _neighbours_word(self, entry: Entry) -> LastingWord:
         """Return the last lasting word that left for another permission and may end this one, "" if none did lately."""
-        now_s = self._entries.now()
-        said = [(one.ended_s, one.session_id, one.word) for one in self._entries.recently_closed]
-        for other in self._entries.ours():
-            outcome, session_id = other.state.outcome, other.ask.source.session_id
-            if other.id != entry.id and (outcome is not None or other.route is not None):  # saved before the word left
-                said.append((now_s if outcome is None else outcome.at_s, session_id, ends.lasting_word(other)))
-        words = [(at_s, word) for at_s, session_id, word in said if ends.reaches(word, session_id, entry)]
-        lately = [one for one in words if 0 <= now_s - one[0] < TOGETHER_S]
+        now_s, others = self._entries.now(), (one for one in self._entries.ours() if one.id != entry.id)
+        # The route is saved before the word leaves.
+        told = [in_short(one) for one in others if one.state.outcome is not None or one.route is not None]
+        words = [one for one in (*self._entries.recently_closed, *told) if ends.reaches(one, entry)]
+        lately = [(one.ended_s or now_s, one.word) for one in words if 0 <= now_s - (one.ended_s or now_s) < TOGETHER_S]
         return max(lately)[1] if lately else ""
 
     @staticmethod

@@ -96,7 +96,7 @@ class Listing:
 
     async def _may_stop(self, card: Card) -> bool:
         """Tell whether the person's wish still counts."""
-        return self._lists.now() - card.stop_s < STOPS_S and not await self._store.is_phone_locked()
+        return abs(self._lists.now() - card.stop_s) < STOPS_S and not await self._store.is_phone_locked()
 
     async def _is_stopped(self, card: Card, way: PromptWay) -> bool:
         try:

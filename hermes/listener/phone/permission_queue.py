@@ -89,7 +89,7 @@ class PermissionQueue:
     def _is_over(self, entry: Entry) -> bool:
         """Tell whether it is settled, and has no message, shows its end on the phone, or ended `DRAWING_S` ago.
 
-        One whose answer its agent cannot be given may wait for days.
+        One that waits for an agent that is away counts as over: that may take days.
         """
         outcome = entry.state.outcome
         if entry.state.phase == "sending" and entry.state.away:

@@ -253,7 +253,7 @@ class PromptTexts:
         if prompt is None:
             return False
         self._outbox.answer(tap.query_id, await self._acted(prompt, action, tap))
-        if tap.message_id < (prompt.line.message_id or 0):  # Telegram took it, and its answer was lost
+        if tap.message_id < (prompt.line.message_id or 0):  # an earlier send, which Telegram never confirmed
             self._messenger.delete(tap.chat_id, tap.message_id)
         return True
 

@@ -111,6 +111,7 @@ class SessionCards:
             if error.blocked or error.moved_to is not None or is_conflict(error) or is_unauthorized(error):
                 raise
             log.warning("a list was not sent: %s", error)
+            await self._outbox.mention(self._entries.chat_id, screens.not_listed(), reply_to=reply_to)
             return None
 
     async def _page(self, wanted: Wanted, number: int) -> Page:
@@ -275,9 +276,13 @@ class SessionCards:
     async def _stop(self, card: Card, tap: Tap, *, is_sure: bool) -> str:
         if not is_sure:
             is_elsewhere = card.shown != tap.message_id  # a list, or an older card: the newest one may be far above
-            await self._change(
-                card, lambda found: replace(found, stop="sure", is_wanted=found.is_wanted or is_elsewhere)
-            )
+            now_s = self._entries.now()
+
+            def asked(found: Card) -> Card:
+                sure = replace(found, stop="sure")
+                return replace(sure, is_wanted=True, wanted_s=now_s) if is_elsewhere else sure
+
+            await self._change(card, asked)
             return SURE
         if card.stop != "sure":
             return hints.TOASTS["page_changed"]

@@ -99,13 +99,21 @@ class Timekeeper:
             case "remind":
                 await self._time(entry, reminded=entry.timing.reminded + 1)
             case "call":
-                await self._time(entry, called=True, until_s=self._entries.now() + max(0.0, left_s or 0.0))
+                await self._call(entry, self._entries.now() + max(0.0, left_s or 0.0))
             case "expire":
                 log.info("entry %s: nobody answered in time", entry.id)
                 expired = Expired(self._entries.now(), self._look.rule(entry.ask))
                 await self._entries.apply(entry.id, expired, seen=entry)
             case None:
                 pass
+
+    async def _call(self, entry: Entry, until_s: float) -> None:
+        """Let the final call be made, which rings; the one of before, whose "Stop now" nobody confirmed, goes."""
+        before = tuple(side.message_id for side in entry.phone.sides if side.kind == "final_call")
+        sides = tuple(side for side in entry.phone.sides if side.kind != "final_call")
+        phone = replace(entry.phone, sides=sides, copies=(*entry.phone.copies, *before))
+        timing = replace(entry.timing, called=True, until_s=until_s)
+        await self._entries.change(entry.id, lambda found: replace(found, timing=timing, phone=phone), seen=entry)
 
     def _notice_quiet(self, *, quiet: bool) -> None:
         was_quiet = self._memory.at.was_quiet

@@ -112,7 +112,7 @@ async def test_a_machine_whose_user_stays_may_come_back(config: Config, database
     async with joined(machine(tmp_path, "box", database.address(), bot=BOT)):
         pass
     said = await removed(config, "box")
-    assert f"Its user of the database, {OWNER}, stays, and the machine comes back while Hermes runs" in said
+    assert f"Its user of the database, {OWNER}, stays, so the machine comes back if Hermes still runs" in said
     async with joined(machine(tmp_path, "box", database.address(), bot=BOT)) as box:
         assert await box.open() == []
 

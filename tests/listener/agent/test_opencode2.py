@@ -717,3 +717,21 @@ async def test_an_answer_to_a_form_of_no_session_is_no_prompt(home: House, agent
     await home.person.taps(shown, "B")
     late = await home.person.sees("too late")
     assert "Send it as a message" not in str(late.labels)
+
+
+async def test_an_always_says_nothing_about_another_project(home: House, agent: OpenCode2Agent) -> None:
+    """OpenCode 2 keeps it for its own; what is allowed there was allowed at the desk."""
+    await home.start(permissions={"always": True})
+    await until(lambda: agent.sinks, "an event stream")
+    agent.holds_calls = True
+    there = agent.session("Two", directory="/home/dev/other")
+    given = {"command": "make test"}
+    first = agent.ask_permission("shell", ["make test"], given=given, save=["make *"], session=agent.session("One"))
+    second = agent.ask_permission("shell", ["ls"], given={"command": "ls"}, save=["ls *"], session=there)
+    shown = await home.person.sees("make test", buttons=True)
+    await home.noted(await home.person.sees("other · Two", buttons=True))
+    await home.person.taps(shown, "Always…")
+    await home.person.taps(shown, "Yes, always")
+    await until(lambda: agent.came_of(first), "the end of the first one")
+    agent.settle(second, "always")
+    await home.person.sees("🖥 Always allowed on the computer", buttons=False)

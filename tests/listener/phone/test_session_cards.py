@@ -115,6 +115,9 @@ async def test_a_list_that_telegram_refuses_holds_up_no_other(desk: Desked, reas
     await until(lambda: [call.status for call in control.calls("sendMessage")][:1] == [400], "the refusal")
     if reason == "TOPIC_CLOSED":
         assert (await desk.home.person.sees("Your sessions")).reply_to is None
+    else:
+        await desk.home.person.sees("Telegram did not take this list")
+        assert not desk.home.person.find("Your sessions")
     desk.home.person.write("/stop")
     await desk.home.person.sees("Nothing is running")
     assert not desk.home.listener._parts.phone.memory.at.trouble

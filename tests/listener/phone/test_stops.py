@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 home = house(sections=PROMPTS)
 
 
-@pytest.mark.parametrize("meanwhile", ["locked", "hours", "nothing"])
+@pytest.mark.parametrize("meanwhile", ["locked", "hours", "set back", "nothing"])
 async def test_a_stop_that_waits_for_its_agent(desk: Desked, meanwhile: str) -> None:
     """Its machine was away."""
     source = desk.desk.session("One", is_busy=True)
@@ -39,9 +40,27 @@ async def test_a_stop_that_waits_for_its_agent(desk: Desked, meanwhile: str) -> 
             desk.desk.end(source.session_id)
             desk.home.clock.advance(7200)
             desk.desk.sessions[source.session_id].is_busy = True  # somebody is at the desk
+        elif meanwhile == "set back":
+            desk.home.clock.set_back(7200)  # then nobody knows how long ago it was
     told = "told" if meanwhile == "nothing" else "refused"
     await until(lambda: [one.stop for one in desk.kept.cards.all()] == [told], "the end of the wish")
     assert bool(desk.desk.stopped) == (told == "told")
+
+
+async def test_a_stop_in_a_list_waits_for_the_look_at_its_session(desk: Desked) -> None:
+    """Nobody is told meanwhile that it cannot be reached."""
+    desk.desk.session("One", is_busy=True)
+    shown = await listed(desk, "/stop")
+    listing: Any = desk.home.listener._parts.agent.listing
+    async with held(listing, "_seen") as gate:
+        for one in desk.kept.cards.all():
+            await desk.kept.cards.change(one.id, lambda found: replace(found, is_stale=True))
+        await gate.begun()
+        await desk.home.person.taps(shown, "One")
+    found = await desk.home.person.sees("is working")
+    assert "Yes, stop" in labels(found)
+    texts = [str(call.params["text"]) for call in desk.home.api.control.calls("sendMessage")]
+    assert not [text for text in texts if "can't be reached" in text]
 
 
 async def test_a_stop_of_a_prompt_is_held_by_the_lock(desk: Desked, shop: Source) -> None:

@@ -128,6 +128,23 @@ async def test_stop_now_is_confirmed_where_it_was_tapped(home: House) -> None:
         assert home.entry().timing.called is False
 
 
+async def test_stop_now_that_nobody_confirms_is_called_again(home: House) -> None:
+    """Aloud, in a new message: nothing expires without that."""
+    async with home.still() as listener:
+        await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        first = await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.person.tap(first, "Stop now")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await until(lambda: "Yes, stop" in str(home.person.message(first.message_id).labels), "the second question")
+        await home.ticks(CALL_S + 60)
+        await home.person.gone(first)
+        again = await home.person.sees("⏰")
+        assert again.message_id > first.message_id
+        assert not again.silent
+
+
 async def test_another_tap_takes_no_hour_away(home: House) -> None:
     """Whatever is tapped after "1 h more"."""
     async with home.still() as listener:
