@@ -104,8 +104,8 @@ Placed = Create | Merge | Tell | Heard | Keep
 def of_asks(signal: Signal) -> AskSignal | None:
     """Return what a signal means for asks, None if nothing."""
     match signal:
-        case TurnBegan(session_id=session_id, ends_asks=ends_asks):
-            return Quiet(session_id) if ends_asks else None
+        case TurnBegan(session_id=session_id, turn_id=turn_id, ends_asks=ends_asks):
+            return Quiet(session_id, but_turn=turn_id) if ends_asks else None
         case SessionEnded(session_id=session_id):
             return Quiet(session_id)
         case TurnStopped():
@@ -129,12 +129,18 @@ def place(signal: AskSignal, known: Known) -> tuple[Placed, ...]:
             return _place_news(signal, known)
         case Quiet():
             # A command that was stopped with its turn is told of by nothing else.
-            unheard = () if signal.request_id else known.unheard
+            unheard = [one for one in known.unheard if not signal.request_id and not _runs_on(one.message_id, signal)]
             over = [one for one in known.session if signal.request_id in {"", one.ask.source.request_id}]
+            over = [one for one in over if not _runs_on(one.ask.source.message_id, signal)]
             told = _tell(over, NewsCame(signal, known.heard_by))
             return (*(Heard(one.id) for one in unheard), *told)
         case Busy():
             return _tell(known.session, SessionBusy())
+
+
+def _runs_on(message_id: str | None, quiet: Quiet) -> bool:
+    """Tell whether the turn of the ask with this message runs on."""
+    return quiet.but_turn != "" and message_id == quiet.but_turn
 
 
 def _place_ask(asked: Asked, known: Known) -> tuple[Placed, ...]:
@@ -215,15 +221,17 @@ def in_short(entry: Entry) -> Closed:
     """Return a settled entry in short."""
     source, outcome = entry.ask.source, entry.state.outcome
     ended_s = 0.0 if outcome is None else outcome.at_s
+    awaits_news = _awaits_news(entry)
     return Closed(
         entry.id,
         source.session_id,
         source.call_id,
-        _awaits_news(entry),
+        awaits_news,
         ends.lasting_word(entry),
         ended_s,
         intern(source.agent),
         intern(source.directory),
+        source.message_id if awaits_news else None,
     )
 
 

@@ -73,7 +73,8 @@ class Source:
       machine for people, "" if it is not known.
     - `server`: the name in the configuration of the server that sent or listed the ask, or "".
     - `request_id`, `call_id`, `message_id`: the agent's ids of the request, of the tool call that asks, and of the
-      message with that call; None if not known. The request id, or the call id within its session, identifies the ask.
+      message with that call, or of its turn; None if not known. The request id, or the call id within its session,
+      identifies the ask.
     - `session_title`, `root_title`: the title of the session and, for a subagent, that of its root session, whose id is
       `root_id`.
     - `last_text`: the last words of the agent before it asked.

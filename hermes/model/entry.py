@@ -107,7 +107,8 @@ LastingWord = Literal["", "always", "refused"]
 class Closed:
     """A closed ask in short, and when it ended (epoch). `word` is its lasting word (`core.ends`).
 
-    `agent`, `directory`: those of its source. `awaits_news`: its agent may still tell that its call has ended.
+    `agent`, `directory`: those of its source. `awaits_news`: its agent may still tell that its call has ended;
+    `message_id` is kept for that.
     """
 
     id: str
@@ -118,3 +119,4 @@ class Closed:
     ended_s: float = 0.0
     agent: str = ""
     directory: str = ""
+    message_id: str | None = None

@@ -58,10 +58,12 @@ class Quiet:
     """The session stopped (idle, error, deleted), and waits for none of its asks any more.
 
     With a `request_id`, that is known of this request alone: the session may ask something else in another process.
+    `but_turn`: the turn with this id runs on, so that its own asks still wait.
     """
 
     session_id: str
     request_id: str = ""
+    but_turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)

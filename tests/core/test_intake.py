@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.core.dialog import start
-from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, place
+from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, of_asks, place
 from hermes.model.answer import Allowed
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied
+from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan
 from tests import asks
 
 if TYPE_CHECKING:
@@ -120,3 +120,13 @@ def test_the_end_of_a_turn_is_told_to_all_of_its_session() -> None:
     quiet = NewsCame(Quiet("ses_1"))
     assert place(Quiet("ses_1"), known) == (Heard("x"), Tell("a", quiet), Tell("b", quiet))
     assert place(Busy("ses_1"), known) == (Tell("a", SessionBusy()), Tell("b", SessionBusy()))
+
+
+def test_what_comes_into_a_turn_ends_only_what_other_turns_asked() -> None:
+    """A person may type while it waits for an answer, or while a command that was allowed runs."""
+    first, second = an_entry("a"), an_entry("b")
+    first = replace(first, ask=replace(first.ask, source=replace(first.ask.source, message_id="p1")))
+    unheard = (replace(closed("x"), message_id="p1"), closed("y"))
+    told = of_asks(TurnBegan("claude-code", "ses_1", "p1", 0.0))
+    assert isinstance(told, Quiet)
+    assert place(told, Known((first, second), unheard=unheard)) == (Heard("y"), Tell("b", NewsCame(told)))

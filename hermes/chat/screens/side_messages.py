@@ -73,6 +73,8 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         return {}
     ended_elsewhere = outcome.kind in ("gone", "answered_at_desk", "rejected_at_desk")
     if state.decision is None or state.decision.by is None:
+        if outcome.reason == "swept":
+            return {"expired": _given_up(entry)}
         return {} if ended_elsewhere else {"expired": _expired(entry, look)}
     if ended_elsewhere:
         return {"too_late": _too_late(entry, look)}
@@ -233,6 +235,12 @@ def _expired(entry: Entry, look: Look) -> SideScreen:
     said = ("⌛ No answer to ", *subject(entry.ask), by, *_consequence(entry), ". ", code(entry))
     rows = ((press(entry, "✏️ Answer it now, as a message", AnswerLate()),),) if is_answerable_late(entry, look) else ()
     return _lasting(note(*said, rows=rows))
+
+
+def _given_up(entry: Entry) -> SideScreen:
+    """Return that the agent waits no more, although nobody had told it anything."""
+    who = agent(entry.ask)
+    return _lasting(note("⌛ ", who, " gave up waiting for an answer to ", *subject(entry.ask), ". ", code(entry)))
 
 
 def is_answerable_late(entry: Entry, look: Look) -> bool:

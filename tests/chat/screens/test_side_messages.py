@@ -213,6 +213,13 @@ def test_an_answer_that_found_nobody_is_told_aloud(kind: OutcomeKind, decision: 
     assert (sides(late, LOOK)["too_late"].ring, sides(late, LOOK)["too_late"].lasting) == (True, True)
 
 
+def test_an_agent_that_gave_up_is_told_aloud() -> None:
+    """It has ended its turn, and does nothing more."""
+    swept = entry(DATABASE, state=settled(Outcome("gone", AT_1812, reason="swept"), None))
+    assert said(swept) == {"expired": "⌛ OpenCode on laptop gave up waiting for an answer to **Database**. #k7"}
+    assert sides(swept, LOOK)["expired"].ring
+
+
 def test_an_end_that_nobody_answered_needs_no_word_beside() -> None:
     """The main message says it, and no person's answer was lost."""
     kinds: tuple[OutcomeKind, ...] = ("gone", "answered_at_desk", "rejected_at_desk")

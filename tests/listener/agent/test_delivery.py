@@ -606,3 +606,21 @@ async def test_an_answer_to_an_agent_that_only_a_newer_hermes_knows_waits_for_it
         await laid_ready(home, wait)
         replied(home, "SQLite")
         await home.person.sees("✅ Delivered to")
+
+
+async def test_a_text_that_is_typed_while_claude_code_asks_ends_no_question(portless: House) -> None:
+    """The hook blocks the turn, which takes the text at its next step."""
+    shared: dict[str, Any] = {"session_id": "ses_c", "prompt_id": "p1", "cwd": "/home/dev/shop"}
+    options = [{"label": "A", "description": ""}, {"label": "B", "description": ""}]
+    asked = {"questions": [{"question": "Which?", "header": "W", "options": options, "multiSelect": False}]}
+    ask = {"hook_event_name": "PreToolUse", "id": "c1", "tool_name": "AskUserQuestion", "tool_input": asked}
+    with portless.waiting("c1", "claude-code") as wait:
+        spool.drop(portless.store, spool.record("claude-code", shared | ask))
+        spool.nudge(portless.store)
+        seen = await portless.person.sees("Which?", buttons=True)
+        await portless.noted(seen)
+        spool.drop(portless.store, spool.record("claude-code", shared | {"hook_event_name": "UserPromptSubmit"}))
+        spool.nudge(portless.store)
+        await until(lambda: not spool.listing(portless.store), "the text taken in")
+        await portless.person.taps(seen, "A")
+        assert '"A"' in await laid_ready(portless, wait)
