@@ -326,7 +326,12 @@ class Posting:
                 await self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
                 return AT_ONCE
         drawn = replace(side, drawn=wanted.screen.digest)
-        await self._note(entry, lambda phone: replace(phone, sides=(*_without(phone, side.kind), drawn)))
+
+        def noted(phone: Phone) -> Phone:
+            is_there = side in phone.sides  # a final call of before makes way for the next one
+            return replace(phone, sides=(*_without(phone, side.kind), drawn)) if is_there else phone
+
+        await self._note(entry, noted)
         return AT_ONCE
 
     async def _delete(self, entry: Entry, message_id: int) -> None:
