@@ -107,7 +107,7 @@ def install(
     if agent is None:
         return service.install_service(name, python=sys.executable, config_path=config_path, log=config.log.file)
     program = shutil.which(agent.program, path=environ.get("PATH"))
-    if program is not None and (sentence := agent.without_plugin(agent.version(program, environ))):
+    if sentence := _why_no_plugin(agent, program, environ):
         return [sentence]
     done = connect(agent, config, config_path, environ=environ, options=options)
     sentence = second_opencode.running(config.opencode2.file) if agent.name == "opencode" else ""
@@ -135,10 +135,14 @@ def needs_no_connection(config: Config, *, environ: Mapping[str, str]) -> bool:
     """Tell whether an agent is here whose server the listener finds by itself."""
     if not config.opencode2.enabled:
         return False
-    programs = ((agent, shutil.which(agent.program, path=environ.get("PATH"))) for agent in AGENTS)
-    found = ((agent, program) for agent, program in programs if program is not None)
+    programs = [(agent, shutil.which(agent.program, path=environ.get("PATH"))) for agent in AGENTS]
     is_running = bool(second_opencode.running(config.opencode2.file))
-    return is_running or any(agent.without_plugin(agent.version(program, environ)) for agent, program in found)
+    return is_running or any(_why_no_plugin(agent, program, environ) for agent, program in programs)
+
+
+def _why_no_plugin(agent: Agent, program: str | None, environ: Mapping[str, str]) -> str:
+    """Return why the version of this program needs no connection, "" if it does, or if the program is not here."""
+    return "" if program is None else agent.without_plugin(agent.version(program, environ))
 
 
 def is_any_connected(environ: Mapping[str, str]) -> bool:

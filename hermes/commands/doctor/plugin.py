@@ -91,8 +91,9 @@ AREA = Area("Agents")
 
 async def look(around: Around) -> tuple[Finding, ...]:
     """Check that at least one agent can ask: one is connected, or a server is configured."""
-    has_server = around.config.opencode or install.needs_no_connection(around.config, environ=around.environ)
-    if has_server or install.is_any_connected(around.environ):
+    if around.config.opencode or install.is_any_connected(around.environ):
+        return ()
+    if install.needs_no_connection(around.config, environ=around.environ):
         return ()
     mend = around.hermes("install", install.AGENTS[0].name)
     return (AREA.broken("connected", "none is, and no server is configured: no question can come", mend),)
