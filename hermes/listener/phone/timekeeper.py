@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.chat.screens import hints
 from hermes.core import answer_clock
@@ -97,7 +97,8 @@ class Timekeeper:
         left_s = self._times.clock.left_s(entry.timing)
         match answer_clock.due(entry, self._times.clock, self._times.pace):
             case "remind":
-                await self._time(entry, reminded=entry.timing.reminded + 1)
+                timing = replace(entry.timing, reminded=entry.timing.reminded + 1)
+                await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
             case "call":
                 await self._call(entry, self._entries.now() + max(0.0, left_s or 0.0))
             case "expire":
@@ -121,7 +122,3 @@ class Timekeeper:
         waiting = sum(entry.state.phase == "open" for entry in self._entries.all())
         if was_quiet and not quiet and waiting:
             self._messenger.say(hints.digest_screen(waiting))
-
-    async def _time(self, entry: Entry, **changes: Any) -> None:
-        timing = replace(entry.timing, **changes)
-        await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
