@@ -72,6 +72,18 @@ def fails_once(part: object, name: str, error: Exception) -> None:
     part.__dict__[name] = called
 
 
+def fails_for(store: Store, name: str, entry_id: str, error: Exception) -> None:
+    """Let this method of the store fail for this entry from now on."""
+    found = getattr(store, name)
+
+    async def called(given: str, *more: Any) -> Any:
+        if given == entry_id:
+            raise error
+        return await found(given, *more)
+
+    store.__dict__[name] = called
+
+
 @contextmanager
 def unsaved(records: Records[R], refuses: Callable[[R], bool] = lambda _: True) -> Iterator[None]:
     """Let the disk be full for these records in the block."""

@@ -12,6 +12,7 @@ from hermes.chat.screens.permission import TRAIL_LINES
 from hermes.errors import Stuck, TooNew
 from hermes.listener.phone import permission_queue
 from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
+from tests.listener.gates import fails_for
 from tests.listening import BOTH, House, house, question, until
 
 if TYPE_CHECKING:
@@ -404,15 +405,7 @@ async def test_a_permission_that_cannot_be_put_away_hides_no_later_one(home: Hou
     await home.start()
     _, session = await wishes(home, "echo one")
     shown = await home.person.sees("echo one", buttons=True)
-    first, store = home.entry().id, home.listener._store
-    found = store.settle
-
-    async def settle(entry_id: str, *more: Any) -> Any:
-        if entry_id == first:
-            raise Stuck("a folder stands in its place")
-        return await found(entry_id, *more)
-
-    store.__dict__["settle"] = settle
+    fails_for(home.listener._store, "settle", home.entry().id, Stuck("a folder stands in its place"))
     await home.person.taps(shown, "Allow once")
     await home.person.sees("✅ Allowed once", buttons=False)
     await wishes(home, "echo two", session=session)
@@ -588,18 +581,11 @@ async def test_one_that_cannot_be_written_keeps_no_other_from_being_posted_again
     await home.start()
     home.agent.ask([question("First?")])
     await home.noted(await home.person.sees("First?"))
-    first, store = home.entry().id, home.listener._store
+    first = home.entry().id
     home.agent.ask([question("Second?")])
     second = await home.person.sees("Second?")
     await home.noted(second)
-    found = store.change
-
-    async def change(entry_id: str, *more: Any) -> Any:
-        if entry_id == first:
-            raise TooNew("a newer Hermes wrote it")
-        return await found(entry_id, *more)
-
-    store.__dict__["change"] = change
+    fails_for(home.listener._store, "change", first, TooNew("a newer Hermes wrote it"))
     home.person.write("/open")
     await home.person.gone(second)
     await home.person.sees("Second?", buttons=True)

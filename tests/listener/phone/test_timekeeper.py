@@ -118,16 +118,22 @@ async def test_an_hour_more_starts_the_time_again(home: House) -> None:
         await until(lambda: "Yes, stop" in str(home.person.shown()), "the second question")
 
 
+async def stopping(home: House, listener: Listener) -> ShownMessage:
+    """Ask a question, and tap "Stop now" on its final call; the call, which asks for the second tap."""
+    await asked(home, "Which one?")
+    await home.ticks(CALL_S + 1)
+    call = await home.person.sees("⏰")
+    await until(lambda: home.entry().phone.sides, "the call noted")
+    home.person.tap(call, "Stop now")
+    await listener._parts.phone.updates.step(longest_s=0)
+    await until(lambda: "Yes, stop" in str(home.person.message(call.message_id).labels), "the second question")
+    return call
+
+
 async def test_stop_now_is_confirmed_where_it_was_tapped(home: House) -> None:
     """Stop needs a second tap there, too; the question may be far above."""
     async with home.still() as listener:
-        await asked(home, "Which one?")
-        await home.ticks(CALL_S + 1)
-        call = await home.person.sees("⏰")
-        await until(lambda: home.entry().phone.sides, "the call noted")
-        home.person.tap(call, "Stop now")
-        await listener._parts.phone.updates.step(longest_s=0)
-        await until(lambda: "Yes, stop" in str(home.person.message(call.message_id).labels), "the second question")
+        call = await stopping(home, listener)
         home.person.tap(home.person.message(call.message_id), "Back")
         await listener._parts.phone.updates.step(longest_s=0)
         await home.person.gone(call)
@@ -137,13 +143,7 @@ async def test_stop_now_is_confirmed_where_it_was_tapped(home: House) -> None:
 async def test_stop_now_that_nobody_confirms_is_called_again(home: House) -> None:
     """Aloud, in a new message: nothing expires without that."""
     async with home.still() as listener:
-        await asked(home, "Which one?")
-        await home.ticks(CALL_S + 1)
-        first = await home.person.sees("⏰")
-        await until(lambda: home.entry().phone.sides, "the call noted")
-        home.person.tap(first, "Stop now")
-        await listener._parts.phone.updates.step(longest_s=0)
-        await until(lambda: "Yes, stop" in str(home.person.message(first.message_id).labels), "the second question")
+        first = await stopping(home, listener)
         await home.ticks(CALL_S)
         async with asyncio.timeout(PATIENCE_S):
             while not home.entry().timing.called:
