@@ -966,7 +966,7 @@ async def test_a_line_that_telegram_never_confirmed_goes_with_a_tap_on_it(team: 
     await until(lambda: team.prompts()[0].line.message_id == second.message_id, "the line noted")
     assert await person.taps(first, "✖️ Cancel") == "Cancelled"
     await person.gone(first)
-    assert "Cancelled" in person.message(second.message_id, GROUP).text
+    await until(lambda: "Cancelled" in person.message(second.message_id, GROUP).text, "the line drawn again")
 
 
 async def test_a_reply_to_a_notice_that_telegram_never_confirmed_is_offered(team: Desked) -> None:

@@ -21,13 +21,18 @@ home = house(sections=PROMPTS)
 
 
 async def listed(desk: Desked, command: str = "/sessions") -> ShownMessage:
-    """Ask for a list; its message."""
+    """Ask for a list; its message, once the listener knows what it lists: it is on the phone a moment before."""
     before = {one.message_id for one in desk.home.person.shown()}
     desk.home.person.write(command)
+    lists = desk.kept.lists
     heads = ("Your sessions", "Where should", "What should", "No agent runs", "I know no", "Nothing is running")
     return await until(
         lambda: next(
-            (one for one in desk.home.person.shown() if one.message_id not in before and one.text.startswith(heads)),
+            (
+                one
+                for one in desk.home.person.shown()
+                if one.message_id not in before and one.text.startswith(heads) and one.message_id in lists.shown
+            ),
             None,
         ),
         "a list",
