@@ -19,13 +19,16 @@ HELD_S: Final = 1.5
 
 
 def phone_locked(play: Round) -> None:
-    """What was queued before the lock leaves after it, once; what is written meanwhile goes nowhere."""
+    """What was queued before the lock leaves after it, once; what is written meanwhile goes nowhere.
+
+    If the machine's clock is far ahead, Hermes asks first, and the person says "Send now".
+    """
     phone = play.world.stage.phone
     letter = Letter(token(play.number, "lockk"), "", "card")
     talk = Talk(token(play.number, "lock"), play.agent(), phone, play.rng, [letter], in_group=play.world.is_group)
     talk.begin(keeps_busy=True)
     play.talks.append(talk)
-    if not play.meanwhile(lambda: _says(play, letter, "⏳"), SEEN_S):
+    if not play.meanwhile(lambda: letter.is_hurried or _says(play, letter, "⏳"), SEEN_S):
         play.violations.append(f"{letter.token} does not wait for the turn of its session")
         talk.let_go()
         return
@@ -36,7 +39,7 @@ def phone_locked(play: Round) -> None:
     if not play.meanwhile(lambda: _is_told(play, late), SEEN_S):
         play.violations.append(f"nobody was told that {letter.token} was written to a locked phone")
     play.meanwhile(lambda: False, HELD_S)
-    if talk.got(letter):
+    if talk.got(letter) and not letter.is_hurried:
         play.violations.append(f"{letter.token} went to the agent although the phone is locked: {talk.got(letter)}")
     unlocking = play.world.stage.run("unlock", "--config", str(play.world.stage.config))
     play.meanwhile(lambda: not unlocking.alive(), SEEN_S)
