@@ -27,7 +27,8 @@ WHEELED := .cache/wheel/.ready
 QUICK := tests/core tests/storage tests/config tests/chat/screens tests/agents \
 	--ignore-glob='*/test_plugin.py' --ignore=tests/agents/test_contract.py
 
-.PHONY: test quick nightly collect demo pictures bench faults soak check scenes opencode format cover lock wheel clean
+.PHONY: test quick nightly collect demo pictures bench faults soak check scenes opencode format cover lock wheel size \
+	clean
 
 # The tests run against the built wheel; PYTHONSAFEPATH keeps what lies in this folder from standing in for it.
 test: check scenes collect $(WHEELED)
@@ -124,6 +125,16 @@ lock:
 	@.cache/lock/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
 	$(COMPILE) --extra test $(LOCK_ARGS) --output-file requirements.lock pyproject.toml
 	$(COMPILE) --extra postgres --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
+
+# The lines of each folder of hermes/, and those of the last release (a tag such as v1.0), if there is one.
+size:
+	@last=$$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null); \
+	{ [ -z "$$last" ] || git grep -c '' "$$last" -- 'hermes/*.py'; git grep -c '' -- 'hermes/*.py' | sed 's/^/:/'; } | \
+	awk -F: -v last="$$last" ' \
+		{ split($$2, part, "/"); folder = part[2] ~ /[.]py$$/ ? "(beside them)" : part[2]; all[folder]; \
+		  lines[$$1, folder] += $$3; sum[$$1] += $$3 } \
+		END { for (folder in all) printf "%-14s %7d %7s\n", folder, lines["", folder], last ? lines[last, folder] : ""; \
+		  printf "%-14s %7d %7s\n", "~ in all", sum[""], last ? sum[last] " in " last : "" }' | sort | tr '~' ' '
 
 clean:
 	rm -rf .venv .cache .hypothesis dist
