@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from telegram.error import TelegramError
 from telegram.request import BaseRequest, HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from hermes.chat.failures import NO_PATH, strange, translate
+from hermes.chat.failures import NO_PATH, is_without_topic, strange, translate
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.chat.tls import tls_context
@@ -151,18 +152,13 @@ class Bot:
     async def send(
         self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False, thread_id: int = 0
     ) -> Sent:
-        """Post a new message; if the message to reply to is gone, it is posted without a reply.
-
-        `thread_id` is its topic; with 0, a reply stands in the topic of the message that it replies to.
-        """
+        """Post a new message. `thread_id` is its topic; with 0, a reply stands in that of the message it replies to."""
         params = {"chat_id": chat_id, **_body(screen), "disable_notification": silent}
         if thread_id:
             params["message_thread_id"] = thread_id
-        if reply_to is not None:
-            params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
         if screen.force_reply and not screen.rows:
             params["reply_markup"] = {"force_reply": True}
-        return _sent(await self._call("sendMessage", params, sending=True), "sendMessage")
+        return await self._post("sendMessage", params, reply_to)
 
     async def document(
         self,
@@ -185,9 +181,22 @@ class Bot:
             "disable_content_type_detection": True,
             "disable_notification": silent,
         }
-        if reply_to is not None:
-            params["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return _sent(await self._call("sendDocument", params, sending=True, timeout_s=timeout_s), "sendDocument")
+        return await self._post("sendDocument", params, reply_to, timeout_s)
+
+    async def _post(
+        self, method: str, params: dict[str, Any], reply_to: int | None, timeout_s: float | None = None
+    ) -> Sent:
+        """Post a new message; not as a reply if the message to reply to is gone, or its topic is closed to the bot."""
+        post = partial(self._call, method, sending=True, timeout_s=timeout_s)
+        if reply_to is None:
+            return _sent(await post(params), method)
+        reply = {"message_id": reply_to, "allow_sending_without_reply": True}
+        try:
+            return _sent(await post({**params, "reply_parameters": reply}), method)
+        except ChatRefused as error:
+            if "message_thread_id" in params or not is_without_topic(error):
+                raise
+            return _sent(await post(params), method)
 
     async def download(self, file_id: str) -> bytes:
         """Return the content of a file that a person sent, 20 MB at most. Raises ChatRefused also if it is larger."""

@@ -29,6 +29,7 @@ from tests import certificates
 
 ANN = 1001
 GROUP = -500
+TEAM = -1001234567890
 TOKEN = "123456789:AAHsecretsecretsecretsecretsecret12"
 SECRET = "AAHsecretsecret"
 SCREEN = Screen("Which one?", (Entity("bold", 0, 5),), ((Button("A", "a1"), Button("B", "b1")),))
@@ -119,6 +120,23 @@ async def test_a_reply_to_a_deleted_message_is_sent_all_the_same(bot: Bot, serve
     message_id = (await bot.send(ANN, SCREEN)).message_id
     server.phone.delete(message_id, chat=ANN)
     assert (await bot.send(ANN, Screen("late"), reply_to=message_id)).message_id > message_id
+
+
+async def test_a_reply_in_a_topic_that_is_closed_stands_in_the_chat_itself() -> None:
+    """Whatever it is: nobody would see it otherwise. A message that belongs into that topic is refused."""
+    team = Chat(TEAM, "Team", forum=True)
+    with running_botapi(chats=[Chat(ANN), team]) as api:
+        thread_id = api.phone.topic("make", name="Theirs", chat=TEAM)
+        (asked,) = api.phone.write("/log", thread_id=thread_id, chat=TEAM)
+        api.phone.topic("close", thread_id, chat=TEAM)
+        async with Bot(api.token, api_base=api.base_url) as bot:
+            sent = await bot.send(TEAM, Screen("The log"), reply_to=asked)
+            file = await bot.document(TEAM, Screen("log"), "log.txt", "lines", reply_to=asked)
+            with pytest.raises(ChatRefused):
+                await bot.send(TEAM, SCREEN, thread_id=thread_id)
+        for one in (sent, file):
+            message = api.phone.message(one.message_id, chat=TEAM)
+            assert (message.reply_to, message.thread_id) == (None, None)
 
 
 async def test_me_names_the_bot(bot: Bot) -> None:

@@ -137,11 +137,13 @@ def test_rights(api: RunningBotApi, bot: RawBot) -> None:
         refusal = bot.refused(f"{method}ForumTopic", chat_id=TEAM, message_thread_id=foreign, name="x")
         assert refusal == f"Bad Request: not enough rights to {words} the topic"
     assert bot("editForumTopic", chat_id=TEAM, message_thread_id=own, name="New name") is True
+    (asked,) = api.phone.write("/sessions", thread_id=foreign, chat=TEAM)
     for thread_id in (own, foreign):
         api.phone.topic("close", thread_id, chat=TEAM)
     assert bot.send(chat_id=TEAM, message_thread_id=own)["message_thread_id"] == own
-    closed = bot.refused("sendMessage", chat_id=TEAM, message_thread_id=foreign, text="x")
-    assert closed == "Bad Request: TOPIC_CLOSED"
+    for place in ({"message_thread_id": foreign}, {"reply_to_message_id": asked}):
+        closed = bot.refused("sendMessage", chat_id=TEAM, text="x", **place)
+        assert closed == "Bad Request: TOPIC_CLOSED"
     assert bot("reopenForumTopic", chat_id=TEAM, message_thread_id=own) is True
     assert bot("deleteForumTopic", chat_id=TEAM, message_thread_id=own) is True
 

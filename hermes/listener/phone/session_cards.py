@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized, is_without_topic, vanished
+from hermes.chat.failures import is_conflict, is_unauthorized, vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
@@ -100,12 +100,7 @@ class SessionCards:
     async def _sent_list(self, screen: Screen, reply_to: int) -> Sent | None:
         """Send a list; return None if Telegram refuses this one for good, so that later ones do not wait behind it."""
         try:
-            try:
-                return await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=True)
-            except ChatRefused as error:
-                if not is_without_topic(error):
-                    raise
-                return await self._outbox.send(self._entries.chat_id, screen, silent=True)
+            return await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=True)
         except ChatRefused as error:
             await self._link.refused(error)
             if error.blocked or error.moved_to is not None or is_conflict(error) or is_unauthorized(error):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from hermes.sandbox.botapi.text import Entity, parse_entities, prepare, units
 from hermes.sandbox.botapi.wire import ApiError, Params, refused
-from hermes.sandbox.botapi.world import Chat, Message, World
+from hermes.sandbox.botapi.world import Chat, Message, Topic, World
 
 Access = Literal["read", "edit", "write"]
 
@@ -85,9 +85,15 @@ def reply_target(world: World, params: Params, chat: Chat) -> int | None:
 
 
 def replied_thread(world: World, chat: Chat, message_id: int) -> int | None:
-    """Return the topic of a message that is replied to: without a topic in its request, a reply stands there."""
+    """Return the topic of a message that is replied to: without a topic in its request, a reply stands there.
+
+    Raises ApiError 400 if that topic is closed to the bot.
+    """
     message = world.message(chat.id, message_id)
-    return None if message is None or not has_topics(world, chat) else message.thread_id
+    if message is None or message.thread_id is None or not has_topics(world, chat):
+        return None
+    _check_open(world, chat, world.topics.get((chat.id, message.thread_id)))
+    return message.thread_id
 
 
 def has_topics(world: World, chat: Chat) -> bool:
@@ -106,6 +112,10 @@ def thread_of(world: World, params: Params, chat: Chat) -> int | None:
     topic = world.topics.get((chat.id, thread_id)) if has_topics(world, chat) else None
     if topic is None:
         raise refused("message thread not found")
-    if topic.closed and topic.creator_id != world.me.id and not chat.rules_topics:
-        raise refused("TOPIC_CLOSED")
+    _check_open(world, chat, topic)
     return thread_id
+
+
+def _check_open(world: World, chat: Chat, topic: Topic | None) -> None:
+    if topic is not None and topic.closed and topic.creator_id != world.me.id and not chat.rules_topics:
+        raise refused("TOPIC_CLOSED")
