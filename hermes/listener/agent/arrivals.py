@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S: Final = 5.0
+"""The first list of a folder may take this long: events of all folders wait for it, and its own boot may take 30 s."""
 FIRST_LIST_PAUSE_S: Final = 0.5
 LONGEST_LIST_PAUSE_S: Final = 60.0
 LEARN_PAUSES_S: Final = (0.0, 0.5, 2.0, 8.0, 30.0)
@@ -63,9 +65,9 @@ class Arrivals:
     async def take_listed(self, folders: Collection[str]) -> int:
         """Take in what is pending in these folders, and return how many asks that is. Raises StoreError.
 
-        A folder of which not all is known is listed again and again in the background.
+        A folder of which not all is known by then is listed again and again in the background.
         """
-        count, unknown = await self._list_all(folders)
+        count, unknown = await self._list_all(folders, PATIENCE_S)
         if unknown:
             self._background.spawn(self._list_until_known(unknown))
         return count
@@ -87,8 +89,8 @@ class Arrivals:
         """Take in what an event told of earlier asks, or of a session. Raises StoreError."""
         await self._intake.take(signal, heard_by=self._server.name)
 
-    async def _list_all(self, folders: Collection[str]) -> tuple[int, set[str]]:
-        """Take in what is pending in these folders.
+    async def _list_all(self, folders: Collection[str], patience_s: float | None = None) -> tuple[int, set[str]]:
+        """Take in what is pending in these folders, each of which may take `patience_s` to list it.
 
         Return the number of asks, and the folders of which not all is known.
         """
@@ -96,8 +98,9 @@ class Arrivals:
         for folder in sorted(folders):
             # One folder with a broken configuration, or one broken record, must not hide the questions of all others.
             try:
-                pending = await self._server.pending(folder)
-            except AgentError as error:
+                async with asyncio.timeout(patience_s):
+                    pending = await self._server.pending(folder)
+            except (AgentError, TimeoutError) as error:
                 self._log_unknown(folder, error)
                 unknown.add(folder)
                 continue
@@ -114,8 +117,9 @@ class Arrivals:
                         break  # each of the others would wait as long
         return count, unknown
 
-    def _log_unknown(self, folder: str, error: AgentError) -> None:
-        log.warning("server %s: the questions of %s are not known yet: %s", self._server.name, folder, error)
+    def _log_unknown(self, folder: str, error: AgentError | TimeoutError) -> None:
+        why = str(error) or "it takes long"
+        log.warning("server %s: the questions of %s are not known yet: %s", self._server.name, folder, why)
 
     async def _list_until_known(self, folders: set[str]) -> None:
         """List again and again: no event tells of what was asked before, so nobody would ever see it."""

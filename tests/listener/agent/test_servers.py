@@ -13,6 +13,7 @@ import pytest
 
 from hermes.core.graces import HOOK_GRACE_S, LEFT_GRACE_S
 from hermes.hook import spool
+from hermes.listener.agent import arrivals
 from hermes.listener.agent.hooks import STRAY_S
 from hermes.listener.loops import DOUBT_S, REMEMBER_S
 from hermes.model.ask import Source
@@ -224,6 +225,17 @@ async def test_a_server_in_trouble_is_tried_again(home: House, caplog: pytest.Lo
     await until(lambda: len(home.entries()) == 1, "one of them")
     await home.person.sees("Here?")
     await home.person.sees("There?")
+
+
+async def test_a_slow_folder_holds_up_no_other_question(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the first of the list; its own question comes once it answers."""
+    monkeypatch.setattr(arrivals, "PATIENCE_S", 0.1)
+    home.agent.ask([question("Slow?")], directory="/home/dev/a mount of another machine")
+    home.agent.ask([question("There?")], directory="/home/dev/other")
+    home.agent.fault("questions", "slow", delay_s=2.0)
+    await home.start()
+    slow, there = await home.person.sees("Slow?"), await home.person.sees("There?")
+    assert there.message_id < slow.message_id
 
 
 async def test_a_record_that_cannot_be_read_hides_no_other_question(home: House) -> None:
