@@ -297,8 +297,8 @@ def waited_for(root: str | Path) -> set[str]:
 
 
 def has_asks(root: str | Path) -> bool:
-    """Return whether an ask is open in this store, or anything is still in the inbox."""
-    return any(names_in(os.path.join(root, room)) for room in ("pending", "inbox"))
+    """Return whether an ask is open here, a hook waits for one (it may be in a database), or the inbox has anything."""
+    return any(names_in(os.path.join(root, room)) for room in ("pending", "inbox")) or bool(waited_for(root))
 
 
 def takes_prompts(root: str | Path) -> bool:

@@ -145,6 +145,22 @@ def test_the_end_of_a_turn_is_kept_only_for_a_listener(desk: Desk, tmp_path: Pat
     assert not alone.log.exists()
 
 
+def test_the_end_of_an_ask_is_kept_as_long_as_its_hook_waits(tmp_path: Path) -> None:
+    """With a database the folder does not tell what is open; if no listener runs just then, the end would be lost."""
+    alone = Desk(tmp_path)
+    command = [sys.executable, "-I", "-m", "hermes", "hook", "claude-code", *alone.arguments]
+    answered = {"hook_event_name": "PostToolUse", "session_id": "ses_1"}
+
+    def tell() -> bytes:
+        return subprocess.run(command, input=line(answered), capture_output=True, check=True, timeout=60).stderr
+
+    assert tell() == b""
+    held = spool.hold_wait(alone.store, WAIT)
+    assert tell() == b"kept\n"
+    spool.leave_wait(alone.store, WAIT, held)
+    assert alone.payloads() == [answered]
+
+
 def test_a_payload_is_kept_as_it_came(desk: Desk) -> None:
     """Under the agent's and the machine's name; no log, no word."""
     desk.tell(ASKED)
