@@ -138,4 +138,12 @@ def of_this_process() -> Terminal:
     """Return the terminal of this process; it listens if stdin and stderr are terminals, and not in the background."""
     console = Console(stderr=True, highlight=False)
     signal.signal(signal.SIGTTIN, signal.SIG_IGN)  # a read in the background then fails, and does not stop the process
-    return Terminal(console, listens=console.is_terminal and sys.stdin.isatty() and os.tcgetpgrp(0) == os.getpgrp())
+    return Terminal(console, listens=console.is_terminal and sys.stdin.isatty() and _is_in_foreground())
+
+
+def _is_in_foreground() -> bool:
+    """Tell whether what is typed in the terminal of stdin is for this process."""
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # it is the terminal of another session
+        return False

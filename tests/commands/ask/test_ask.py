@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
 import sys
 import time
@@ -399,6 +400,21 @@ async def test_what_reaches_no_phone_stays_in_the_terminal_if_it_is_kept(home: H
     process.sendline("2")
     assert await status_of(process) == 0
     assert "It is not on your phone yet" not in process.before
+
+
+async def test_a_terminal_of_another_session_takes_no_answers(home: House) -> None:
+    """As after `setsid`, or where a program starts scripts in sessions of their own: somebody else types there."""
+    main, other = pty.openpty()
+    pipe = asyncio.subprocess.PIPE
+    command = (sys.executable, "-m", "hermes", *CHOICE, "--config", configured(home))
+    asking = await asyncio.create_subprocess_exec(
+        *command, stdin=other, stdout=pipe, stderr=other, start_new_session=True
+    )
+    os.close(other)
+    home.person.tap(await home.person.sees(ASKED, buttons=True), "Yes")
+    assert await ended(asking) == (0, "Yes\n")
+    assert b"Type a number" not in os.read(main, 65536)
+    os.close(main)
 
 
 async def test_ctrl_c_takes_the_question_back(home: House, terminal: Any) -> None:
