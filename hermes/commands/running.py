@@ -135,7 +135,15 @@ def hook(context: typer.Context) -> None:
     if words[:1] == ["generic"] and not {"--store", "--help", "-h"} & set(words):
         at = words.index("--config") if "--config" in words[:-1] else None
         given = None if at is None else Path(words[at + 1])
-        loaded, place = read(given, environ=configuration.without_keys(os.environ))
+        try:
+            loaded, place = read(given, environ=configuration.without_keys(os.environ))
+        except ConfigError as error:
+            if os.isatty(2):
+                raise
+            from hermes.agents.generic.adapter import refusal
+
+            typer.echo(refusal(str(error)))
+            sys.exit(0)
         found = ("--store", str(loaded.store.path), "--log", str(loaded.log.file), "--config", str(place))
         words = [*words, *found]  # the hook checks the other words
     sys.exit(hooks.main(words))

@@ -483,6 +483,19 @@ def test_what_hook_generic_does_not_know_is_not_passed_over(
     assert "the arguments are wrong, or some are missing; see `hermes hook --help`." in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("text", [None, "[telegram]\nusers = []\n"], ids=["missing", "broken"])
+def test_a_program_is_told_of_the_configuration_as_of_everything_else(text: str | None, tmp_path: Path) -> None:
+    """By a line of JSON and the status 0, as if it had given --store: some agents take another status as a veto."""
+    place = tmp_path / "config.toml"
+    if text is not None:
+        place.write_text(text)
+    command = [sys.executable, "-I", "-m", "hermes", "hook", "generic", "--config", str(place)]
+    ended = subprocess.run(command, input=b'{"questions": []}\n', capture_output=True, check=False)
+    told = json.loads(ended.stdout)
+    assert (ended.returncode, ended.stderr, told["kind"]) == (0, b"", "refused")
+    assert told["error"].startswith(str(place))
+
+
 INTERRUPTED = """
 from hermes.commands import cli
 @cli.app.command()
