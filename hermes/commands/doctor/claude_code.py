@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -39,12 +40,17 @@ def _look(around: Around) -> Iterator[Finding]:
 
 
 def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
-    """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`."""
+    """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`.
+
+    The fix installs the hooks again with its paths: they may be there on purpose.
+    """
     python = words[words.index("-I") - 1]
+    named = {before.removeprefix("--"): after for before, after in pairwise(words)}
+    paths = around.paths_of(named)
     yield loads(AREA, python, mend) or AREA.broken(
         "python",
         f"{python} cannot load Hermes, so no hook starts",
-        mend,
-        lambda: around.put(install.install, around.plugin_paths()),
+        replace(around, config_file=paths["config"]).hermes("install", "claude-code"),
+        lambda: around.put(install.install, paths),
     )
-    yield in_use(AREA, around, {before.removeprefix("--"): after for before, after in pairwise(words)}, mend)
+    yield in_use(AREA, around, named, mend)

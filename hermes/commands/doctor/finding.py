@@ -97,6 +97,12 @@ class Around:
             "config": self.config_file.absolute(),
         }
 
+    def paths_of(self, named: Mapping[str, object]) -> dict[str, Path]:
+        """Return the paths that a plugin names, by the same keys, and ours for those that it does not name."""
+        ours = self.plugin_paths()
+        said = {name: named.get(name) for name in ours}
+        return ours | {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
+
 
 class Area:
     """An area by name: makes its findings, and runs its checks."""

@@ -63,9 +63,7 @@ class Placed:
 
     def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
         """Return a finding whose fix installs the plugin again, with its own paths: they may be there on purpose."""
-        said = {name: settings.get(name) for name in around.plugin_paths()}
-        theirs = {name: Path(path) for name, path in said.items() if isinstance(path, str) and path}
-        paths = around.plugin_paths() | theirs
+        paths = around.paths_of(settings)
         mend = self.mend(replace(around, config_file=paths["config"]))
         return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
 

@@ -76,6 +76,19 @@ async def test_a_python_that_is_gone_is_broken_and_mended(patient: Patient) -> N
     assert await look(patient) == WELL
 
 
+async def test_a_python_that_is_gone_is_mended_for_the_configuration_that_asks(patient: Patient) -> None:
+    """Hooks that are there for another configuration go on asking there, after `--fix`, too."""
+    elsewhere = patient.root / "elsewhere"
+    put(patient, config_path=elsewhere / "config.toml", store=elsewhere / "store", log=elsewhere / "log")
+    place = install.settings_path(patient.environ)
+    before = place.read_text()
+    place.write_text(before.replace(sys.executable, "/nowhere/python"))
+    found = await claude_code.look(patient.around())
+    assert named(found, "python").mend == f"hermes install claude-code --config {elsewhere / 'config.toml'}"
+    await mend(found)
+    assert place.read_text() == before
+
+
 @pytest.mark.parametrize(("name", "verdict"), [("store", "broken"), ("log", "warning"), ("config_path", "warning")])
 async def test_another_store_is_broken_and_another_log_a_warning(patient: Patient, name: str, verdict: str) -> None:
     """It may be meant: nothing mends it unasked."""
