@@ -5,8 +5,9 @@ import shlex
 from hermes.agents.opencode2 import discovery
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.server import numbers
+from hermes.commands.doctor import listener
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.service import Machine, service_state
+from hermes.commands.service import service_state
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, Unauthorized
 from hermes.storage.home import LISTENER
 
@@ -54,7 +55,9 @@ async def _open(server: OpenCode2Server, ttl_s: float) -> int:
 
 def _listener(around: Around) -> tuple[Finding, ...]:
     """Without a plugin, nothing starts a listener when OpenCode 2 asks."""
-    if around.home().holder(LISTENER) is not None or service_state(machine=Machine(environ=around.environ)).installed:
+    if around.home().holder(LISTENER) is not None:
+        return ()
+    if listener.has_service(service_state(machine=listener.machine(around)), around):
         return ()
     seen = "nobody listens, and a question of OpenCode 2 starts no listener"
     return (AREA.warning("listener", seen, around.hermes("install", "service")),)

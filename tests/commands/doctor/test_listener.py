@@ -151,6 +151,18 @@ async def test_the_service_as_its_manager_tells_it(
     assert (found.verdict, found.mend) == (verdict, f"{mend} {patient.config_file}" if mend else "")
 
 
+@pytest.mark.parametrize("active", ["active", "failed"])
+async def test_the_service_of_another_configuration_is_none_of_this_one(patient: Patient, active: str) -> None:
+    """It brings none of these questions to the phone; to install it again would take it from the other one."""
+    systemctl(patient, active, "enabled")
+    other = patient.root / "other.toml"
+    unit = patient.home / ".config" / "systemd" / "user" / "hermes.service"
+    unit.write_text(f"[Service]\nExecStart=/bin/hermes listen --config {other}\n")
+    found = named(await listener.look(patient.around()), "service")
+    assert (found.verdict, found.mend) == ("good", "")
+    assert found.seen.startswith(f"none for this configuration: the one here uses {other}. A listener runs only if ")
+
+
 async def test_a_service_that_ends_with_the_login_is_a_warning(patient: Patient) -> None:
     """It is no service that starts with the machine, unless systemd lingers."""
     systemctl(patient, "active", "enabled", linger="no")

@@ -51,6 +51,19 @@ async def test_all_is_well_but_nothing_starts_a_listener(patient: Patient, agent
     assert (server.name, server.version, server.trouble) == ("opencode2", agent.version, "")
 
 
+@pytest.mark.parametrize(("named", "verdicts"), [("config.toml", set()), ("other.toml", {"listener"})])
+async def test_a_service_starts_a_listener_of_its_own_configuration(
+    patient: Patient, agent: OpenCode2Agent, named: str, verdicts: set[str]
+) -> None:
+    """That of another configuration takes in none of these questions."""
+    patient.program("systemctl", '[ "$1 $2" = "--user show" ] && printf "ActiveState=inactive\\n"')
+    unit = patient.home / ".config" / "systemd" / "user" / "hermes.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text(f"[Service]\nExecStart=/bin/hermes listen --config {patient.root / named}\n")
+    found = told(await opencode2.look(patient.around()))
+    assert {check for check in found if found[check] == "warning"} == verdicts
+
+
 async def test_no_server_is_no_trouble(patient: Patient, agent: OpenCode2Agent) -> None:
     """Stopped, killed, or switched off."""
     agent.away(killed=True)
