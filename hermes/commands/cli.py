@@ -6,6 +6,7 @@ A command imports its own code when it runs: a listener runs for months and show
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
 import typer
@@ -66,8 +67,21 @@ def _run(arguments: list[str] | None) -> None:
         _leave(str(error), WRONG)
     except HermesError as error:
         _leave(str(error), FAILED)
+    except RuntimeError:
+        if _has_home():
+            raise
+        _leave("this user has no home folder here; set HOME, and run it again.", WRONG)
     except KeyboardInterrupt:
         _leave("stopped", 130)
+
+
+def _has_home() -> bool:
+    """Tell whether a home folder is known: in a container, the user may have none, and no HOME."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _leave(sentence: str, code: int) -> NoReturn:

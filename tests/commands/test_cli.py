@@ -473,6 +473,25 @@ def test_a_folder_that_cannot_be_seen_is_no_defect(words: tuple[str, ...], tmp_p
     assert (ended.stdout + ended.stderr).strip()
 
 
+NOBODY = """
+import pwd
+def getpwuid(uid):
+    raise KeyError(uid)
+pwd.getpwuid = getpwuid
+from hermes.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("words", [("status",), ("listen",), ("setup", "--yes"), ("uninstall", "all"), ("config",)])
+def test_a_user_without_a_home_is_told_to_name_one(words: tuple[str, ...], tmp_path: Path) -> None:
+    """As in a container: no HOME, and the system does not know the user."""
+    command = [sys.executable, "-I", "-c", NOBODY, *words]
+    ended = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
+    told = "hermes: this user has no home folder here; set HOME, and run it again.\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
+
+
 @pytest.mark.parametrize("word", ["--wiat", "--config"])
 def test_what_hook_generic_does_not_know_is_not_passed_over(
     word: str, config: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
