@@ -67,21 +67,24 @@ def _run(arguments: list[str] | None) -> None:
         _leave(str(error), WRONG)
     except HermesError as error:
         _leave(str(error), FAILED)
-    except RuntimeError:
-        if _has_home():
+    except (RuntimeError, FileNotFoundError):
+        if (why := _nowhere()) is None:
             raise
-        _leave("this user has no home folder here; set HOME, and run it again.", WRONG)
+        _leave(why, WRONG)
     except KeyboardInterrupt:
         _leave("stopped", 130)
 
 
-def _has_home() -> bool:
-    """Tell whether a home folder is known: in a container, the user may have none, and no HOME."""
+def _nowhere() -> str | None:
+    """Return why a path leads nowhere: the user has no home folder, or the current folder was removed; None if not."""
     try:
         Path.home()
+        Path.cwd()
     except RuntimeError:
-        return False
-    return True
+        return "this user has no home folder here; set HOME, and run it again."
+    except FileNotFoundError:
+        return "the current folder was removed; go to another one, and run it again."
+    return None
 
 
 def _leave(sentence: str, code: int) -> NoReturn:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -489,6 +490,23 @@ def test_a_user_without_a_home_is_told_to_name_one(words: tuple[str, ...], tmp_p
     command = [sys.executable, "-I", "-c", NOBODY, *words]
     ended = subprocess.run(command, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False)
     told = "hermes: this user has no home folder here; set HOME, and run it again.\n"
+    assert (ended.returncode, ended.stderr) == (2, told)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[(*words, "--config", "mine.toml") for words in (("status",), ("config",), ("doctor",), ("ask", "Go?"))],
+        ("setup", "--token-file", "token"),
+    ],
+)
+def test_a_current_folder_that_was_removed_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    """A relative path leads nowhere there."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'rmdir "$PWD"; exec "{sys.executable}" -I -m hermes {shlex.join(words)}'
+    ended = subprocess.run(["bash", "-c", line], cwd=gone, capture_output=True, text=True, check=False)
+    told = "hermes: the current folder was removed; go to another one, and run it again.\n"
     assert (ended.returncode, ended.stderr) == (2, told)
 
 
