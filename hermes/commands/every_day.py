@@ -115,7 +115,7 @@ def ask(  # noqa: PLR0913 (one argument an option)
     loaded, place = read(config, environ=configuration.without_keys(os.environ))
     home_of(loaded).check()  # the hook, which must be fast, would write into any folder
     questions = (
-        given.of_file(file, sys.stdin)
+        given.of_file(file, sys.stdin.buffer)
         if file is not None
         else given.of_options(
             question or "", option or (), header=header, multiple=multiple, custom=custom, recommended=recommended

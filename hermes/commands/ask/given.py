@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from hermes.agents.fields import sound
 from hermes.agents.questions import read_questions
@@ -55,14 +55,14 @@ def _option(option: str) -> dict[str, str]:
     return {"label": label, "description": description}
 
 
-def of_file(name: str, stdin: TextIO) -> object:
+def of_file(name: str, stdin: BinaryIO) -> object:
     """Return the questions of a JSON file ("-" is standard input); of an object, the value of its key `questions`.
 
     The shape of the questions is not checked. Raises ConfigError: the file cannot be read, or is not JSON.
     """
     where = "standard input" if name == "-" else name
     try:
-        given = json.loads(stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8"))
+        given = json.loads((stdin.read() if name == "-" else Path(name).read_bytes()).decode())
     except OSError as error:
         raise ConfigError(f"{where} cannot be read ({error.strerror}).") from None
     except json.JSONDecodeError as error:

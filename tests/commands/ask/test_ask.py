@@ -115,6 +115,16 @@ async def test_several_questions_come_from_a_file(home: House) -> None:
     assert (status, json.loads(out)) == (0, {"kind": "answer", "answers": [["Load", "Unit"], ["Owl"]], "by": "phone"})
 
 
+async def test_what_comes_by_standard_input_is_utf_8_as_a_file_is(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON is, whatever the encoding of the terminal."""
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    text = json.dumps([{"question": "Größe?", "options": [{"label": "Übergroß"}]}], ensure_ascii=False)
+    asking = await script(home, "ask", "--file", "-", said=text.encode())
+    home.person.tap(await home.person.sees("Größe?", buttons=True), "Übergroß")
+    out, _ = await asking.communicate()
+    assert (asking.returncode, out) == (0, "Übergroß\n".encode("latin-1"))
+
+
 @pytest.mark.parametrize(
     ("button", "sure", "status", "words"),
     [("⏹ Stop", "Yes, stop", 10, "Stopped on the phone."), ("⏭ Skip", "Yes", 12, "Skipped on the phone.")],
@@ -490,4 +500,4 @@ def test_questions_of_another_shape_are_refused(wrong: object, tmp_path: Path) -
     file = tmp_path / "file.json"
     file.write_text(json.dumps(wrong))
     with pytest.raises(ConfigError, match=r"questions|there is no question"):
-        payload(of_file(str(file), sys.stdin), asker="x", directory="/", timeout=None, on_expiry=None)
+        payload(of_file(str(file), sys.stdin.buffer), asker="x", directory="/", timeout=None, on_expiry=None)
