@@ -104,7 +104,7 @@ def setup(  # noqa: PLR0913 (one argument an option)
         join=join,
         password_file=store_password_file,
         tls=store_tls,
-        ca_file=store_ca_file and store_ca_file.expanduser().absolute(),
+        ca_file=store_ca_file and configuration.absolute(store_ca_file),
         one_machine=one_machine,
         environ=os.environ,
     )

@@ -37,7 +37,12 @@ def config_path(path: Path | None, *, environ: Mapping[str, str]) -> Path:
         path = Path(environ["HERMES_CONFIG"])
     if path is None:
         return platformdirs.user_config_path("hermes") / "config.toml"
-    with contextlib.suppress(RuntimeError):  # "~nobody" stays; the file is then reported as missing
+    return absolute(path)
+
+
+def absolute(path: Path) -> Path:
+    """Return the absolute path. If "~name" names no user it stays, and the file is then reported as missing."""
+    with contextlib.suppress(RuntimeError):
         path = path.expanduser()
     return path.absolute()
 

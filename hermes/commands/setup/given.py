@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from hermes.config.reading import absolute
 from hermes.config.values import checked_proxy
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
@@ -112,7 +113,7 @@ def of_options(
     if token_from == "-":  # noqa: S105 (a place, no token)
         token = stdin.readline().strip()
     elif token_from is not None:
-        file = Path(token_from).expanduser().absolute()
+        file = absolute(Path(token_from))
     else:
         token, where = environ.get(TOKEN), TOKEN
     chosen = None if agents is None else tuple(agents)
@@ -137,7 +138,7 @@ def of_store_options(
     known = [text for text in (join, url, environ.get(STORE_URL)) if text is not None]
     said = environ.get(STORE_PASSWORD_FILE, "none")
     file = password_file or (None if said in ("", "none") else Path(said))
-    place = file and file.expanduser().absolute()
+    place = file and absolute(file)
     return GivenStore(
         known[0] if known else None, joins=join is not None, password_file=place, one_machine=one_machine, **rest
     )

@@ -178,6 +178,15 @@ def test_a_token_that_is_none(desk: Desk, content: str) -> None:
     assert "cannot be read" in desk.unattended("--token-file", str(file), *ALONE)[1]
 
 
+@pytest.mark.parametrize("option", ["--token-file", "--store-password-file"])
+def test_a_file_of_a_user_that_nobody_knows_is_missing(desk: Desk, option: str) -> None:
+    """As after a slip of the pen: `~token` instead of `~/token`."""
+    more = () if option == "--token-file" else ("--store-url", "postgresql://hermes@127.0.0.1/hermes")
+    status, said = desk.unattended(option, "~token", *more, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, "Traceback" in said) == (2, False)
+    assert f"{option} {desk.root / '~token'} (No such file or directory)" in said.splitlines()[-1]
+
+
 def test_nobody_is_let_in_by_an_option(desk: Desk) -> None:
     """--yes takes defaults; the approval of a person has none but no, and still is asked for."""
     with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service") as terminal:
