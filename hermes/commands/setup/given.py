@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from hermes.config.reading import absolute
-from hermes.config.values import checked_proxy
+from hermes.config.values import checked_proxy, checked_url
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
 
@@ -97,18 +97,24 @@ def of_options(
     environ: Mapping[str, str],
     stdin: TextIO,
     proxy: str | None,
+    api_base: str | None,
     store: GivenStore,
     **rest: Any,
 ) -> Given:
     """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
 
-    Raises ConfigError: the proxy is not the URL of one, or has a password, which others could see in a command line.
+    Raises ConfigError: the proxy or the Bot API server is not the URL of one, or has a password, which others could see
+    in a command line.
     """
     try:
         proxy = None if proxy is None else checked_proxy(proxy, login=False)
     except ValueError as error:
         form = "give http://HOST:PORT or socks5://HOST:PORT; a URL with a password goes into the configuration"
         raise ConfigError(f"--proxy {error}; {form}, telegram.proxy.") from None
+    try:
+        api_base = None if api_base is None else checked_url(api_base)
+    except ValueError as error:
+        raise ConfigError(f"--api-base {error}; give http://HOST:PORT or https://HOST:PORT.") from None
     file, token, where = None, None, "standard input"
     if token_from == "-":  # noqa: S105 (a place, no token)
         token = stdin.readline().strip()
@@ -117,7 +123,9 @@ def of_options(
     else:
         token, where = environ.get(TOKEN), TOKEN
     chosen = None if agents is None else tuple(agents)
-    return Given(token, file, where, users=tuple(users), agents=chosen, proxy=proxy, store=store, **rest)
+    return Given(
+        token, file, where, users=tuple(users), agents=chosen, api_base=api_base, proxy=proxy, store=store, **rest
+    )
 
 
 def of_store_options(

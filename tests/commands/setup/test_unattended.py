@@ -85,6 +85,23 @@ def test_a_proxy_that_is_wrong_or_has_a_password(desk: Desk, url: str) -> None:
     assert "hush" not in said
 
 
+@pytest.mark.parametrize("url", ["127.0.0.1:8081", "http://127.0.0.1:8081/?x=1"])
+def test_an_address_that_is_none_is_not_out_of_reach(desk: Desk, url: str) -> None:
+    """Status 2, before anything is asked there."""
+    status, said = desk.unattended("--api-base", url, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert status == 2
+    assert "hermes: --api-base " in said
+    assert "reached" not in said
+
+
+def test_an_address_may_end_in_a_slash(desk: Desk) -> None:
+    """The configuration has it without one, and is written all the same."""
+    options = ("--api-base", f"{desk.api.base_url}/", *ALONE)
+    status, said = desk.unattended(*options, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert status == 0, said
+    assert configuration.load(desk.config, environ={}).telegram.api_base == desk.api.base_url
+
+
 def test_a_token_from_the_environment(desk: Desk) -> None:
     """It is written down: who starts a listener later may not have that variable."""
     status, said = desk.unattended(*ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
