@@ -124,7 +124,15 @@ def of_options(
         token, where = environ.get(TOKEN), TOKEN
     chosen = None if agents is None else tuple(agents)
     return Given(
-        token, file, where, users=tuple(users), agents=chosen, api_base=api_base, proxy=proxy, store=store, **rest
+        token,
+        file,
+        where,
+        users=tuple(dict.fromkeys(users)),
+        agents=chosen,
+        api_base=api_base,
+        proxy=proxy,
+        store=store,
+        **rest,
     )
 
 

@@ -94,6 +94,14 @@ def test_an_address_that_is_none_is_not_out_of_reach(desk: Desk, url: str) -> No
     assert "reached" not in said
 
 
+def test_who_is_named_twice_is_one_person(desk: Desk) -> None:
+    """In the order of the options."""
+    options = ("--chat", "-4242", "--no-agents", "--no-service", "--user", "7", "--user", "5", "--user", "7")
+    _, said = desk.unattended(*options, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert "by hand" not in said
+    assert configuration.load(desk.config, environ={}).telegram.users == (7, 5)
+
+
 def test_an_address_may_end_in_a_slash(desk: Desk) -> None:
     """The configuration has it without one, and is written all the same."""
     options = ("--api-base", f"{desk.api.base_url}/", *ALONE)
