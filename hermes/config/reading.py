@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 _VARIABLE = re.compile(r"(?i)hermes_.+?__.+")
 OPEN_TO_OTHERS = 0o077
 NOT_SET_UP = "not set up yet. Run `hermes setup`."
+OF_VARIABLE = "The environment variable"
+"""So begins the sentence of an error that is not in the file."""
 _Key = tuple[str | int, ...]
 _Overlay = dict[str, dict[str, str]]
 
@@ -162,7 +164,7 @@ def _overlay(environ: Mapping[str, str]) -> _Overlay:
         else:
             overlay.setdefault(section, {})[rest[0]] = text
             continue
-        raise ConfigError(f"The environment variable {name.upper()} {wrong}.")
+        raise ConfigError(f"{OF_VARIABLE} {name.upper()} {wrong}.")
     return overlay
 
 
@@ -215,7 +217,7 @@ def _description(key: _Key) -> str:
 
 def _where(key: _Key, place: Path, overlay: _Overlay) -> str:
     if key[-1] in overlay.get(str(key[0]), {}):
-        return f"The environment variable HERMES_{'__'.join(str(part).upper() for part in key)}"
+        return f"{OF_VARIABLE} HERMES_{'__'.join(str(part).upper() for part in key)}"
     file = f"{place}" if disk.is_there(place) else f"{place} (not there yet: `hermes setup` writes it)"
     match key:
         case ("opencode", int(number), *rest):

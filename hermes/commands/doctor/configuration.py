@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others, command
-from hermes.config.reading import NOT_SET_UP, open_to_others
+from hermes.config.reading import NOT_SET_UP, OF_VARIABLE, open_to_others
 from hermes.errors import ConfigError
 
 AREA = Area("Configuration")
@@ -26,6 +26,8 @@ def unusable(error: ConfigError, place: Path, environ: Mapping[str, str]) -> tup
         mend = command("setup", place=place, environ=environ)
     except OSError:
         mend = "free the way to it, or name another file with --config"
+    if str(error).startswith(OF_VARIABLE):
+        mend = "unset that variable, or correct it"
     rest = Finding("All else", "", "warning", "not looked at: it needs the configuration")
     seen = "not set up yet" if str(error) == NOT_SET_UP else str(error)
     return AREA.broken("file", seen, mend), *_open([place]), rest

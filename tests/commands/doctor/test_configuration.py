@@ -68,6 +68,14 @@ async def test_what_cannot_be_read_is_the_first_finding_and_nearly_the_only_one(
     assert missing[0].mend == f"hermes setup --config {patient.root / 'none.toml'}"
 
 
+@pytest.mark.parametrize("variable", ["HERMES_TELEGRAM__TOKN", "HERMES_QUESTIONS__TTL"])
+async def test_a_variable_that_is_wrong_is_not_mended_in_the_file(patient: Patient, variable: str) -> None:
+    """What the file says is right."""
+    first, *_ = await checkup.examine(patient.config_file, environ=patient.environ | {variable: "soon"})
+    assert variable in first.seen
+    assert first.mend == "unset that variable, or correct it"
+
+
 @pytest.mark.parametrize("name", ["file/config.toml", f"{'x' * 300}.toml"])
 async def test_a_configuration_out_of_reach_is_one_sentence(patient: Patient, name: str) -> None:
     """A file where a folder should be, a name that no disk takes; a folder that may not be read is the same."""
