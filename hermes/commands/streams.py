@@ -6,6 +6,7 @@ everything, too. So an error of standard output is told once, at the end.
 
 import io
 import os
+import select
 import sys
 from typing import TextIO
 
@@ -16,13 +17,15 @@ class Output(io.FileIO):
     error: OSError | None = None
 
     def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
-        """Write the data, or throw it away. Return the number of bytes."""
+        """Write the data, or throw it away; wait for room if another program made it not block. Return the bytes."""
         try:
-            return super().write(data)
+            while (written := super().write(data)) is None:
+                select.select((), (self,), ())
         except OSError as error:
             self.error = error
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
             return len(data)
+        return written
 
     def fault(self) -> str:
         """Return why not all was written, or "". A reader that has left, as `head` does, is no fault."""

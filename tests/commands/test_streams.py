@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import select
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from hermes.commands import loading
+from tests.harness.processes import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +44,23 @@ def test_a_full_disk_is_one_sentence(home: Path, words: str, unbuffered: str) ->
     """Status 1, and no traceback, whether Python keeps output back or not."""
     ended = shell(home, f"hermes {words} >/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert (ended.returncode, ended.stderr) == (1, FULL)
+
+
+def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all(home: Path) -> None:
+    """Another program has set it so for all that share it, as some terminals and build servers do."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETFL, os.O_NONBLOCK)
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    command = [sys.executable, "-m", "hermes", "config", "--example"]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
+    with subprocess.Popen(command, env=environ, stdout=writing, stderr=subprocess.PIPE, text=True) as process:
+        os.close(writing)
+        until(lambda: select.select((reading,), (), (), 0)[0], 30, "the first of it")
+        with os.fdopen(reading) as file:
+            told = file.read()
+        assert process.stderr is not None
+        assert (process.wait(30), process.stderr.read()) == (0, "")
+    assert told == loading.shipped("config.example.toml").read_text()
 
 
 @pytest.mark.parametrize("words", ["config --example", "status", "status --json", "log", "--help", "hook --help"])
