@@ -195,7 +195,7 @@ class AnswerTimes:
         if entry.timing.posted_s is None:
             return entry.timing
         if math.isinf(extra_s) or (entry.timing.expires_at is None and not extra_s):
-            return replace(entry.timing, expires_at=None, until_s=None, called=False, reminded=0)
+            return replace(self.started(entry), expires_at=None, until_s=None)  # reminders begin again, too
         begun, before = self.started(entry, extra_s), entry.timing
         is_longer = (before.expires_at or 0.0) > (begun.expires_at or 0.0)
         return replace(begun, expires_at=before.expires_at, until_s=before.until_s) if is_longer else begun

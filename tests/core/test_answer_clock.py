@@ -180,6 +180,23 @@ def test_no_limit_holds_until_a_person_sets_one(clock: AnswerableClock, watch: W
     assert times.touched(endless, 3600.0).until_s == 110.0 + 3900
 
 
+def test_reminders_of_a_question_without_a_limit_begin_again_with_each_touch(
+    clock: AnswerableClock, watch: Watch
+) -> None:
+    """The person was just here: no reminder is due at once, let alone all those of hours, one right after the other."""
+    times = AnswerTimes(clock, Pace(ttl_s=300, remind_s=100), now=lambda: 110.0)
+    entry = posted(clock)
+    for extra_s in (math.inf, 0.0):
+        run(clock, watch, 10_000)
+        entry = replace(entry, timing=times.touched(replace(entry, timing=replace(entry.timing, reminded=5)), extra_s))
+        assert (entry.timing.reminded, entry.timing.expires_at) == (0, None)
+        assert due(entry, clock, times.pace) is None
+        run(clock, watch, 98)
+        assert due(entry, clock, times.pace) is None
+        run(clock, watch, 2)
+        assert due(entry, clock, times.pace) == "remind"
+
+
 def test_quiet_hours_may_pass_midnight() -> None:
     """From 22:00 to 07:00, in the zone of the person; and plain ones from 13:00 to 14:00."""
     zone = timezone(timedelta(hours=2))

@@ -210,6 +210,23 @@ async def test_reminders_come_after_twice_the_time_each(home: House) -> None:
         assert home.entry().timing.reminded == 3
 
 
+async def test_a_tap_on_a_question_without_a_limit_brings_no_reminder_at_once(home: House) -> None:
+    """The person was just here; the next one comes after the first pause."""
+    async with home.still(questions={"remind_at": "15m"}) as listener:
+        shown = await waited(home, listener, "No limit")
+        await home.ticks(880)
+        assert home.entry().timing.reminded == 0
+        await home.ticks(40)
+        assert home.entry().timing.reminded == 1
+        reminder = await home.person.sees("Still waiting")
+        await home.ticks(4 * TTL_S)
+        home.person.tap(home.person.message(shown.message_id), "⏹ Stop")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.person.gone(reminder)
+        await home.ticks(60)
+        assert home.entry().timing.reminded == 0
+
+
 async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> None:
     """While Telegram is away nothing runs out; then there are ten minutes at least, and the phone shows when."""
     async with home.still():
