@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes.chat.screens.buttons import Button, Row, Rows, encode
 from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, project, span
-from hermes.chat.screens.text import Line, Span, dotted, ending, line, passage, phrase, units
+from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase, units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Scr
 
 def _buttons(notice_id: str, turn: Turn, look: Look) -> Rows:
     row: Row = ()
-    if units(turn.words.strip()) > look.context_chars:
+    if is_cut(turn.words, look.context_chars):
         row += (Button("Show all", encode(notice_id, 0, ShowWhole())),)
     if turn.changes is not None and turn.changes.diff:
         row += (Button("Changes", encode(notice_id, 0, ShowChanges())),)

@@ -123,6 +123,11 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
     return Span(_cut_front(more + defused(cleaned(near)), limit), mark)
 
 
+def is_cut(text: str, limit: int) -> bool:
+    """Tell whether `ending` leaves out a part of this text, which grows when it is defused."""
+    return len(text) > _reach(limit) or units(defused(cleaned(text))) > limit
+
+
 def _reach(limit: int) -> int:
     """Return how many characters of a text are cleaned, so that a longer text costs no more time."""
     return 2 * limit + 64

@@ -93,6 +93,21 @@ def test_words_that_were_cut_are_whole_on_a_tap() -> None:
     assert not turn_ended(TURN).rows
 
 
+@pytest.mark.parametrize("words", ["Do not merge! " + "a/b.py " * 6, "y" * 57 + "/zz"])
+def test_words_that_are_cut_because_of_the_signs_in_them_are_whole_on_a_tap(words: str) -> None:
+    """Each sign that could begin a link takes more room on the phone than in the words."""
+    shown = turn_ended(replace(TURN, words=words))
+    assert "…" in shown.text
+    assert [button.text for row in shown.rows for button in row] == ["Show all"]
+
+
+@given(words=st.text(st.sampled_from("abc/.@"), min_size=40, max_size=70))
+def test_show_all_is_there_if_and_only_if_words_are_cut(words: str) -> None:
+    """Whatever signs they have."""
+    shown = turn_ended(replace(TURN, words=words))
+    assert ("…" in shown.text) is bool(shown.rows)
+
+
 @given(title=st.text(max_size=300), words=st.text(max_size=9000), why=st.text(max_size=3000), who=st.text(max_size=99))
 def test_every_text_fits_one_message(title: str, words: str, why: str, who: str) -> None:
     """Whatever an agent says."""
