@@ -228,6 +228,14 @@ async def test_a_text_that_is_forwarded_to_a_topic_is_offered(office: Office) ->
     await office.open()
     office.session("Add tests")
     thread_id = (await office.told(office.session("Fix login"))).thread_id
+    forward(office, thread_id)
+    asked = await office.home.person.sees("What is this for?", chat=office.chat)
+    await office.home.person.taps(asked, "Fix login")
+    await office.came("The log says: no such table")
+
+
+def forward(office: Office, thread_id: int | None) -> None:
+    """Forward a text to a topic."""
     message = {"message_id": 900, "date": int(office.home.clock.now()), "text": "The log says: no such table"}
     message["chat"] = {"id": office.chat, "type": "supergroup" if office.chat < 0 else "private", "is_forum": True}
     message["from"] = {"id": ANN.id, "is_bot": False, "first_name": "Ann"}
@@ -235,9 +243,25 @@ async def test_a_text_that_is_forwarded_to_a_topic_is_offered(office: Office) ->
     bob = {"id": BOB.id, "is_bot": False, "first_name": "Bob"}
     message["forward_origin"] = {"type": "user", "sender_user": bob, "date": message["date"]}
     office.home.api.control.inject({"message": message})
-    asked = await office.home.person.sees("What is this for?", chat=office.chat)
-    await office.home.person.taps(asked, "Fix login")
-    await office.came("The log says: no such table")
+
+
+async def test_a_text_to_a_topic_is_told_of_the_lock(office: Office) -> None:
+    """It would be a prompt; what is forwarded there, too, by a tap. Elsewhere in a group people talk to each other."""
+    await office.open()
+    thread_id = (await office.told(office.session("Fix login flow"))).thread_id
+    await office.store.lock_phone()
+    talk = office.write("Lunch?")
+    text = office.write("Rename it", thread_id)
+    forward(office, thread_id)
+    meant = [talk, text, 900] if office.chat == ANN.id else [text, 900]
+
+    def told() -> list[int | None]:
+        shown = office.home.person.shown(office.chat)
+        return [one.reply_to or 900 for one in shown if "🔒 Locked" in one.text]
+
+    await until(lambda: len(told()) == len(meant), "all told")
+    assert told() == meant
+    assert office.prompts() == []
 
 
 async def test_a_command_in_a_topic_is_no_prompt(office: Office) -> None:

@@ -104,6 +104,12 @@ class Commands:
         found = _COMMAND.match((text.text or "").strip())
         return found is not None and found[1].lower() == "lock" and not self._is_for_another(found[2])
 
+    def is_one(self, text: Text) -> bool:
+        """Tell whether this text is a command for this bot."""
+        found = _COMMAND.match((text.text or "").strip())
+        known = {*_GREETINGS, *hints.COMMANDS, *hints.PROMPT_COMMANDS}
+        return found is not None and found[1].lower() in known and not self._is_for_another(found[2])
+
     def _is_for_another(self, bot: str | None) -> bool:
         return bool(bot and self._username) and (bot or "").lower() != self._username.lower()
 

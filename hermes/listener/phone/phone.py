@@ -152,9 +152,11 @@ class PhoneSide:
                 await self._entries.apply(entry_id, Torn())
             for prompt_id in self._texts.joining_prompts(incoming):
                 await self._texts.tear(prompt_id)
+            is_to_bot = self._texts.is_to_bot(incoming)
         else:
-            await self._texts.edit(incoming, is_locked=True)
-        self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
+            is_to_bot = await self._texts.edit(incoming, is_locked=True)
+        if is_to_bot:
+            self._messenger.say(hints.locked(self._messenger.machine), reply_to=incoming.message_id)
 
     async def not_saved(self, raw: dict[str, Any], error: NotSaved) -> None:
         """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""

@@ -142,11 +142,22 @@ class Texts:
         first = self._prompts.plain_target(there) if is_to_topic else None
         return (is_to_topic or bool(text.reply_text)) and await self._prompts.offer(text, first=first)
 
-    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> None:
-        """Let the edit of a prompt have its effect; say that any other edit has none. Raises StoreError."""
+    def is_to_bot(self, text: Text) -> bool:
+        """Tell whether a person writes this to Hermes: in a group, people also talk to each other."""
+        if not text.group or self._commands.is_one(text):
+            return True
+        seen = self._topics.seen(text)
+        return routing.route(seen, self._entries.all()) != routing.Ignore() or self._prompts.may_be_one(seen)
+
+    async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> bool:
+        """Let the edit of a prompt have its effect; say that any other edit has none, unless the phone is locked.
+
+        Return whether it is the edit of a text to Hermes. Raises StoreError.
+        """
         is_prompt = await self._prompts.edit(edit, is_locked=is_locked)
         if not is_prompt and edit.is_to_bot and not is_locked:
             self._messenger.say(hints.edited_in_vain(), reply_to=edit.message_id)
+        return is_prompt or edit.is_to_bot
 
     def joining_prompts(self, text: Text) -> list[str]:
         """Return the ids of the prompts of which this text may be a part."""

@@ -534,6 +534,31 @@ async def test_a_reply_to_a_notice_gets_a_word_in_a_group(tmp_path: Path) -> Non
         await until(lambda: [one.reply_to for one in team.person.shown(GROUP)[1:]] == [text_id, again_id], "two words")
 
 
+async def test_a_locked_phone_keeps_out_of_the_talk_of_a_group(tmp_path: Path) -> None:
+    """Only a text to the bot, an edit of one, and a command are told; hours of talk may pass before the unlock."""
+    chats = (Chat(GROUP, "Team"),)
+    async with living(tmp_path, "new", chats=chats, chat_id=GROUP, privacy_mode=False) as team:
+        await team.start()
+        team.agent.ask([question()])
+        shown = await team.person.sees(ASKED, chat=GROUP)
+        lock = team.person.write("/lock", chat_id=GROUP)
+        await until(lambda: locked(team) == [lock], "the lock")
+        talk = team.person.write("Lunch?", chat_id=GROUP)
+        team.api.control.rewrite(talk, "Lunch at one?", chat_id=GROUP)
+        team.api.control.send("sticker", chat_id=GROUP, reply_to=talk)
+        written = team.person.write("SQLite", to=shown, chat_id=GROUP, user_id=BOB.id)
+        await until(lambda: locked(team) == [lock, written], "the reply told")
+        team.api.control.rewrite(written, "Redis", chat_id=GROUP)
+        asked = team.person.write("/status", chat_id=GROUP)
+        await until(lambda: locked(team) == [lock, written, written, asked], "the edit and the command told")
+        assert team.entry().state.decision is None
+
+
+def locked(team: House) -> list[int | None]:
+    """The messages of the group that are answered by a word about the lock."""
+    return [one.reply_to for one in team.person.shown(GROUP) if "🔒 Locked" in one.text]
+
+
 async def test_an_update_of_another_shape_goes_to_quarantine_alone(home: House) -> None:
     """And the next one is taken in."""
     home.hook("question.asked", a_request("que_1"))
