@@ -54,7 +54,7 @@ def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
     if shown.is_over:
         said = line("🔁 ", named, ": ", why, f" · it tried {retry.attempt} times, and no longer does")
     origin = dotted([project(retry.source), agent_at(retry.agent_name, retry.source)])
-    can_stop = not shown.is_over and retry.source.agent in look.prompted
+    can_stop = not shown.is_over and look.may_write(retry.source)
     rows = ((Button("⏹ Stop it", encode(notice_id, 0, StopTurn())),),) if can_stop else ()
     return draw(lambda _: [said, origin], rows)
 

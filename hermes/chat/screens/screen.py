@@ -14,6 +14,7 @@ from typing import Final
 from hermes.chat.screens.buttons import LIMITS, Rows, shown_label
 from hermes.chat.screens.text import Entity, Line, Mark, Span, cut, dotted, fits, lay, line, one_line, phrase
 from hermes.core.answers import bare_label
+from hermes.core.prompt_routing import is_in
 from hermes.model.answer import Answer
 from hermes.model.ask import Ask, OnExpiry, Question, Source
 from hermes.model.entry import Entry
@@ -27,7 +28,8 @@ class Look:
     `tz` is None for the machine's own zone. `group` is true if the chat is a group. `context_chars` limits the agent's
     last words. `remind_s` is the time to the first reminder; each later one comes after twice the time of the one
     before. `on_expiry` is the rule for asks that nobody answers, `permission_expiry` the rule for permissions.
-    `prompted` are the agents that take prompts from this phone, with their abilities.
+    `prompted` are the agents that take prompts from this phone, with their abilities, and `projects` those to which it
+    may write, () for all.
     """
 
     tz: tzinfo | None
@@ -37,6 +39,12 @@ class Look:
     remind_s: float | None = None
     permission_expiry: OnExpiry = "reject"
     prompted: Mapping[str, PromptAbilities] = field(default_factory=dict)
+    projects: tuple[str, ...] = ()
+
+    def may_write(self, source: Source) -> bool:
+        """Tell whether this phone may send prompts to this session."""
+        can = self.prompted.get(source.agent)
+        return can is not None and source.session_id != can.no_session and is_in(source, self.projects)
 
     def rule(self, ask: Ask) -> OnExpiry:
         """Return the rule for this ask if nobody answers; "keep" is "reject" if its desk dialog does not stay open."""

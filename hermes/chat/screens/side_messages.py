@@ -248,8 +248,7 @@ def is_answerable_late(entry: Entry, look: Look) -> bool:
     decision = entry.state.decision
     if decision is None or decision.kind == "release" or entry.ask.permission is not None:
         return False
-    can = look.prompted.get(entry.ask.source.agent)
-    return bool(entry.ask.questions) and can is not None and entry.ask.source.session_id != can.no_session
+    return bool(entry.ask.questions) and look.may_write(entry.ask.source)
 
 
 def _consequence(entry: Entry) -> tuple[str | Span, ...]:

@@ -206,6 +206,7 @@ def look_of(config: Config, prompted: Mapping[str, PromptAbilities]) -> Look:
         permission_expiry=config.permissions.on_expiry,
         remind_s=questions.remind_at,
         prompted=prompted,
+        projects=config.prompts.projects,
     )
 
 

@@ -124,6 +124,9 @@ def test_a_turn_that_keeps_trying_says_why_and_when() -> None:
     can = keeps_trying("n1", shown, replace(LOOK, prompted={TURN.source.agent: PromptAbilities()}))
     assert [button.text for row in can.rows for button in row] == ["⏹ Stop it"]
     assert decode(can.rows[0][0].data) == ("n1", 0, StopTurn())
+    elsewhere = replace(LOOK, prompted={TURN.source.agent: PromptAbilities()}, projects=("api",))
+    assert keeps_trying("n1", shown, elsewhere).rows == (), "a tap on it could only be refused"
+    assert keeps_trying("n1", shown, replace(elsewhere, projects=("api", "shop-api"))).rows == can.rows
     over = keeps_trying("n1", replace(shown, is_over=True), replace(LOOK, prompted={"opencode": PromptAbilities()}))
     assert over.text.splitlines()[0].endswith(": rate limit · it tried 5 times, and no longer does")
     assert over.rows == ()

@@ -23,17 +23,17 @@ def asking(desk: Desked) -> Source:
     return desk.desk.session("Nine", is_busy=True)
 
 
-async def in_time(home: House, text: str) -> ShownMessage:
+async def in_time(home: House, text: str, *, buttons: bool = True) -> ShownMessage:
     """Let time pass until a message with this text is there."""
 
     def there() -> ShownMessage | None:
         home.pass_time(5)
-        return home.person.find(text, buttons=True)
+        return home.person.find(text, buttons=buttons)
 
     return await until(there, f"a message that says {text!r}")
 
 
-async def too_late(desk: Desked) -> ShownMessage:
+async def too_late(desk: Desked, *, buttons: bool = True) -> ShownMessage:
     """Answer a question whose session ends meanwhile; the message that says so."""
     home, session_id = desk.home, asking(desk).session_id
     with home.waiting("que_1"):
@@ -44,7 +44,7 @@ async def too_late(desk: Desked) -> ShownMessage:
         await home.phase("sending")
     home.hook("session.deleted", {"info": {"id": session_id}})
     home.hook("question.rejected", {"requestID": "que_1", "sessionID": session_id})
-    return await in_time(home, "came too late")
+    return await in_time(home, "came too late", buttons=buttons)
 
 
 async def test_a_late_answer_that_was_cancelled_is_not_said_to_be_sent(desk: Desked) -> None:
@@ -70,6 +70,13 @@ async def test_while_prompts_are_off_the_message_stays(desk: Desked) -> None:
     assert "may not write" in await desk.home.person.taps(late, "Send it as a message")
     await desk.home.polled()
     assert not desk.home.person.message(late.message_id).deleted
+
+
+async def test_a_phone_that_may_not_write_to_the_project_offers_no_message(desk: Desked) -> None:
+    """The tap could only be refused, as one on a page that has changed."""
+    await desk.again(prompts={"enabled": True, "projects": ["another"]})
+    late = await too_late(desk, buttons=False)
+    assert late.labels == ()
 
 
 async def test_a_late_text_quotes_all_questions(desk: Desked) -> None:
