@@ -169,7 +169,12 @@ def _no_such_option(entry: Entry, _: Look) -> Screen:
 
 
 def _how_to_answer(entry: Entry, _: Look) -> Screen:
-    return note("To answer ", *subject(entry.ask), ", tap one of its buttons, or reply to it with your own words.")
+    own = ", or reply to it with your own words" if entry.ask.questions else ""
+    return note("To answer ", *subject(entry.ask), f", tap one of its buttons{own}.")
+
+
+def _which_question(entry: Entry, look: Look) -> Screen:
+    return note(_WITHOUT_ENTRY["which_question"]) if entry.ask.questions else _how_to_answer(entry, look)
 
 
 _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
@@ -177,6 +182,7 @@ _ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
     "taken": _taken,
     "no_such_option": _no_such_option,
     "how_to_answer": _how_to_answer,
+    "which_question": _which_question,
 }
 
 

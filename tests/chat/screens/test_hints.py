@@ -149,6 +149,8 @@ def test_there_is_a_hint_for_all_that_is_told() -> None:
             SENDING,
             "To answer **Database**, tap one of its buttons, or reply to it with your own words.",
         ),
+        ("how_to_answer", entry(), "To answer **Go on?**, tap one of its buttons."),
+        ("which_question", entry(), "To answer **Go on?**, tap one of its buttons."),
         ("which_question", SENDING, "Which question is that for? Please tap its number, then write it again."),
         ("no_such_option", None, "That is none of the options. Please tap one."),
         (
