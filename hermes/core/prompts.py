@@ -251,7 +251,7 @@ def _seen(prompt: Prompt, event: Seen) -> Prompt:
         return prompt
     sight, found = event.sight, replace(prompt, is_away=False)
     if sight.session == "gone":
-        return _failed(found, sight.reason or "the session does not exist any more", event.at_s)
+        return _failed(found, sight.reason or "the session does not exist any more", None)
     if is_free(prompt):
         return _begun(found, event) if _may_begin(found, event) else replace(found, phase="queued", is_clear=False)
     if sight.record in {"finished", "failed", "stopped"}:
@@ -316,7 +316,7 @@ def _is_quiet_for(prompt: Prompt, at_s: float, seconds: float) -> bool:
 def _given_up(prompt: Prompt, at_s: float, why: str) -> Prompt:
     """Return the prompt after such a look, failed if all looks of `NO_EFFECT_S` were such."""
     prompt = _quiet(prompt, at_s)
-    return _failed(prompt, why, at_s) if _is_quiet_for(prompt, at_s, NO_EFFECT_S) else prompt
+    return _failed(prompt, why, None) if _is_quiet_for(prompt, at_s, NO_EFFECT_S) else prompt
 
 
 def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
@@ -347,6 +347,7 @@ def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
 
 
 def _failed(prompt: Prompt, reason: str, at_s: float | None) -> Prompt:
+    """Return the prompt as failed; its turn ended at `at_s`, None if nobody saw it end."""
     reason = reason[:LONGEST_REASON]
     return replace(prompt, phase="failed", reason=reason, ended_s=at_s, is_clear=False, is_away=False, tool="", stop="")
 

@@ -135,7 +135,8 @@ class Prompt:
     - `record_id`: its id in the agent's record, which Hermes makes; "" until it is sent.
     - `tries`, `tried_s`: how often it was sent, and the last time. `is_accepted`: the agent accepted the last one.
     - `is_clear`: looks since the last try have shown that the agent's record does not have it.
-    - `began_s`, `ended_s`: when its turn was seen to begin and to end. `seen_s`: the last look that changed something.
+    - `began_s`, `ended_s`: when its turn was seen to begin and to end; None if nobody saw that.
+    - `seen_s`: the last look that changed something.
     - `quiet_s`: since then each look has shown neither a turn that answers it nor its end; None: the last look did.
     - `is_away`: the agent could not be reached at the last look.
     - `tool`, `reason`: the tool that its turn uses now, and why it failed, or was not sent.

@@ -144,9 +144,12 @@ def _drawn(prompt: Prompt, screen: Screen, chat_id: int, message_id: int, now_s:
 
 
 def _must_ring(prompt: Prompt, now_s: float) -> bool:
-    """Tell whether the line has to be a new message: an edit makes no sound, and no notice tells of this."""
+    """Tell whether the line has to be a new message: an edit makes no sound, and no notice tells of this.
+
+    A notice tells of a turn that began and was seen to end.
+    """
     if prompt.phase == "failed":
-        return prompt.began_s is None and not prompt.line.is_over
+        return None in {prompt.began_s, prompt.ended_s} and not prompt.line.is_over
     return prompts.is_stale(prompt, now_s) and prompt.line.drawn_s < prompt.starts_until_s
 
 

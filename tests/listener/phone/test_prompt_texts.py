@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.core.prompts import NO_EFFECT_S
 from hermes.errors import AgentRefused
 from hermes.listener.agent.turns import Turns
 from hermes.listener.phone import messenger
@@ -675,6 +676,38 @@ async def test_a_refusal_before_it_began_rings(desk: Desked, shop: Source, monke
     await asyncio.gather(*(desk.home.person.taps(failed, "Send again") for _ in range(2)))
     await desk.came("Rename it")
     assert len(desk.prompts()) == 2
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_a_prompt_whose_agent_ended_in_the_middle_of_it_rings(
+    desk: Desked, shop: Source, *, is_gone: bool
+) -> None:
+    """Nobody saw the end of its turn, so no notice tells of it."""
+    await replied(desk, shop)
+    line = await desk.home.person.sees("▶️ Working")
+    await until(lambda: desk.prompts()[0].line.is_running, "the line noted")
+    desk.desk.has_ended = is_gone
+    desk.desk.sessions[shop.session_id].is_busy = False
+    await desk.looks()
+    if not is_gone:
+        await until(lambda: desk.prompts()[0].quiet_s, "the first look that finds nothing at work")
+        desk.home.clock.advance(NO_EFFECT_S)
+        await desk.looks()
+    why = "does not exist any more" if is_gone else "was ended in the middle of it"
+    failed = await desk.home.person.sees(why, buttons=True)
+    assert (failed.silent, failed.message_id > line.message_id) == (False, True)
+    await desk.home.person.gone(line)
+
+
+async def test_a_turn_that_fails_rings_by_its_notice_alone(desk: Desked, shop: Source) -> None:
+    """Its line is only edited."""
+    await replied(desk, shop)
+    line = await desk.home.person.sees("▶️ Working")
+    desk.desk.reason = "no key"
+    desk.desk.end(shop.session_id, "failed")
+    await desk.looks()
+    failed = await desk.home.person.sees("❌ no key", buttons=True)
+    assert failed.message_id == line.message_id
 
 
 async def test_send_again_says_nothing_that_is_not_true(desk: Desked, shop: Source) -> None:
