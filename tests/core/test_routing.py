@@ -73,6 +73,14 @@ def test_a_reply_to_a_request_to_type_counts_for_the_person_whom_it_asked() -> N
     assert route(unknown, [armed(asked, 10.0)]) == to("e1", "reply", "words")
 
 
+def test_a_reply_to_an_offer_is_only_offered() -> None:
+    """A "no" to "Is this your answer?" is no answer to the question; the buttons there are."""
+    asked = replace(opened(), phone=replace(opened().phone, sides=(Side("offer", 8),)))
+    assert route(text("no", reply_to=8), [asked]) == to("e1", "offered", "no")
+    reminded = replace(asked, phone=replace(asked.phone, sides=(Side("reminder", 8),)))
+    assert route(text("no", reply_to=8), [reminded]) == to("e1", "reply", "no")
+
+
 def test_a_reply_to_an_unknown_copy_is_known_by_the_code_in_its_last_line() -> None:
     """A code that an agent wrote into its question names nothing."""
     both = [opened(), opened(entry_id="e2", code="m3abc", message_id=600)]

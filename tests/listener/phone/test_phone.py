@@ -211,6 +211,20 @@ async def test_a_plain_label_is_offered_and_taken_by_a_tap(home: House) -> None:
     assert home.agent.effects[0].answers == (("SQLite",),)
 
 
+async def test_a_no_to_an_offer_is_no_answer(home: House) -> None:
+    """Some people reply instead of a tap: the agent must not get the "no"."""
+    home.agent.ask([question()])
+    await home.noted(await home.person.sees(ASKED))
+    home.person.write("fix the tests, too")
+    offered = await home.person.sees("Is this your answer to", buttons=True)
+    await until(lambda: home.entry().phone.sides, "the offer noted")
+    home.person.write("No!", to=offered)
+    await until(lambda: "No!" in str(home.entry().state.offer), "another offer")
+    assert await home.person.taps(offered, "Use “No!”") == "No!"
+    await until(lambda: home.agent.effects, "the answer")
+    assert home.agent.effects[0].answers == (("No!",),)
+
+
 @pytest.mark.parametrize("is_drawn", [True, False])
 async def test_a_text_that_waited_for_a_tap_when_the_question_ended_was_not_used(
     home: House, *, is_drawn: bool
