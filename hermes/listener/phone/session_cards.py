@@ -118,17 +118,19 @@ class SessionCards:
 
     async def _card(self, listed: Listed) -> Card:
         """Return the card of a listed session, with the state that the list gives. Raises NotSaved."""
-        source = listed.target.source
+        target, state, used_s = listed.target, listed.state, listed.used_s
+        return await self._card_of(target, lambda found: replace(found, target=target, state=state, used_s=used_s))
+
+    async def _card_of(self, target: Target, seen: Callable[[Card], Card]) -> Card:
+        """Return the card of a session, after the change `seen`; a session that has none gets one. Raises NotSaved."""
+        source = target.source
 
         def is_it(card: Card) -> bool:
             known = card.target.source
             same = (known.session, known.server) == (source.session, source.server)
             return same and (bool(source.session_id) or known.directory == source.directory)
 
-        def seen(found: Card) -> Card:
-            return replace(found, target=listed.target, state=listed.state, used_s=listed.used_s)
-
-        fresh = Card(random_id(), self._entries.chat_id, listed.target)
+        fresh = Card(random_id(), self._entries.chat_id, target)
         try:
             return await self._cards.make(is_it, lambda: fresh, seen)
         except InUse:  # its user keeps it locked: the list is shown nevertheless
@@ -287,7 +289,7 @@ class SessionCards:
 
     async def arm_for(self, target: Target, tap: Tap, *, about: str) -> str:
         """Let the person's next text be a prompt for this session, about this question; return the toast."""
-        card = await self._card(Listed(target, "idle", tap.at_s))
+        card = await self._card_of(target, lambda found: replace(found, used_s=tap.at_s))
         return await self._arm(card, tap, about=about)
 
     async def _disarm(self, tap: Tap) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hermes.listener.sessions import ID, PATIENCE_S
+from hermes.model.answer import User
+from hermes.model.events import Tap
 from hermes.model.notice import Retry, Turn
 from hermes.model.signals import Retrying, TurnEnded
 from tests.listener.gates import held, unsaved
-from tests.listening import house, until
+from tests.listening import ANN, house, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
@@ -334,6 +337,23 @@ async def test_the_stop_of_a_turn_that_keeps_trying_looks_at_it_first(desk: Desk
     if is_busy:
         await desk.home.person.taps(shown, "Yes, stop")
         await desk.home.person.sees("told to stop")
+
+
+async def test_a_late_answer_leaves_the_card_of_its_session_as_it_is(desk: Desked) -> None:
+    """Nobody has looked at the session, which may be at work; and the agent's last words stay."""
+    source = desk.desk.session("Fix login flow", is_busy=True)
+    desk.desk.sessions[source.session_id].words = "I take SQLite then."
+    shown = await card(desk)
+    assert "▶️ is working" in shown.text
+    (before,) = desk.kept.cards.all()
+    target = replace(before.target, source=source)
+    tap = Tap(1, desk.home.clock.now(), User(ANN.id, "Ann"), desk.home.chat_id, 1, "1", "")
+    await desk.home.listener._parts.phone.cards.arm_for(target, tap, about="Which database?")
+    typing = await desk.home.person.sees("Type your prompt for Fix login flow about Which database?")
+    await until(lambda: desk.kept.cards.all()[0].typing == typing.message_id, "the request noted")
+    (after,) = desk.kept.cards.all()
+    assert (after.state, after.target) == ("busy", before.target)
+    assert desk.home.person.message(shown.message_id).text == shown.text
 
 
 async def test_mute_takes_the_notices_of_one_session(desk: Desked) -> None:
