@@ -274,8 +274,14 @@ def open_the_link() -> Screen:
     )
 
 
-def reposted(count: int) -> Screen:
-    """Return the answer to /open: the number of open asks that are posted again after it."""
+def reposted(count: int, *, coming: int = 0) -> Screen:
+    """Return the answer to /open: the number of open asks that are posted again after it.
+
+    `coming` is that of those that were not posted yet: they wait for the person at the computer, for example.
+    """
+    if not count and coming:
+        one = "One question is open, but not here yet. It comes by itself."
+        return note(one if coming == 1 else f"{coming} questions are open, but not here yet. They come by themselves.")
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
     return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")

@@ -148,7 +148,8 @@ class Commands:
     async def _answer(self, name: str) -> Screen:
         match name:
             case "open":
-                return hints.reposted(await self._post_again())
+                count = await self._post_again()
+                return hints.reposted(count, coming=len(self._open()) - count)
             case "lock":
                 await self._entries.store.lock_phone()
                 return hints.locked(self._machine)

@@ -99,3 +99,17 @@ async def test_a_lock_is_a_lock_also_below_a_question(home: House) -> None:
     home.person.write("/lock now", to=asked)
     await home.person.sees("hermes unlock")
     assert await home.listener._store.is_phone_locked()
+
+
+async def test_open_does_not_deny_what_waits_for_the_person_at_the_computer(home: House) -> None:
+    """It comes here later; the person who asks may be on the way."""
+    await home.start(questions={"post_after": "1h"})
+    home.agent.ask([question()])
+    await until(home.entries, "the question")
+    home.person.write("/open")
+    await home.person.sees("One question is open, but not here yet. It comes by itself.")
+    home.agent.ask([question("And which name?")])
+    await until(lambda: len(home.entries()) == 2, "the other question")
+    home.person.write("/open")
+    await home.person.sees("2 questions are open, but not here yet. They come by themselves.")
+    assert not home.person.find("Nothing is open")
