@@ -114,7 +114,7 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     if entry.state.phase != "open" or entry.state.joining is not None or entry.timing.away_at is not None:
         return None
     if left_s is None:
-        return "remind" if entry.ask.answerable and _reminder_due(entry.timing, clock, pace) else None
+        return "remind" if entry.ask.answerable and _lacks_reminder(entry.timing, clock, pace) else None
     if not entry.ask.answerable:
         # A person can do nothing about this ask, so it expires without reminders and without a final call.
         return "expire" if left_s <= 0 else None
@@ -123,7 +123,7 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
             return "call"
         sent = any(side.kind == "final_call" for side in entry.phone.sides)
         return "expire" if sent and left_s <= 0 else None
-    return "remind" if _reminder_due(entry.timing, clock, pace) else None
+    return "remind" if _lacks_reminder(entry.timing, clock, pace) else None
 
 
 def call_lead_s(timing: Timing) -> float:
@@ -133,11 +133,18 @@ def call_lead_s(timing: Timing) -> float:
     return min((timing.expires_at - timing.set_at) / 3, LONGEST_CALL_S)
 
 
-def _reminder_due(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
-    """Tell whether a reminder is due: the first after `remind_s`, each further one after twice the last pause."""
+def _lacks_reminder(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
+    return reminders(timing, clock, pace) > timing.reminded
+
+
+def reminders(timing: Timing, clock: AnswerableClock, pace: Pace) -> int:
+    """Return how many reminders are due: the first after `remind_s`, each further one after twice the last pause.
+
+    They can be more than one further: the setting was changed, or the machine of the ask is back after a long time.
+    """
     if pace.remind_s is None or timing.set_at is None:
-        return False
-    return clock.counted_s - timing.set_at >= pace.remind_s * (2.0 ** (timing.reminded + 1) - 1)
+        return 0
+    return int(math.log2(max(0.0, clock.counted_s - timing.set_at) / pace.remind_s + 1))
 
 
 @dataclass(frozen=True, slots=True)

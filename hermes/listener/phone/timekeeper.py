@@ -97,7 +97,8 @@ class Timekeeper:
         left_s = self._times.clock.left_s(entry.timing)
         match answer_clock.due(entry, self._times.clock, self._times.pace):
             case "remind":
-                timing = replace(entry.timing, reminded=entry.timing.reminded + 1)
+                reminded = answer_clock.reminders(entry.timing, self._times.clock, self._times.pace)
+                timing = replace(entry.timing, reminded=reminded)
                 await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
             case "call":
                 await self._call(entry, self._entries.now() + max(0.0, left_s or 0.0))

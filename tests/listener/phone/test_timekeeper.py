@@ -210,6 +210,22 @@ async def test_reminders_come_after_twice_the_time_each(home: House) -> None:
         assert home.entry().timing.reminded == 3
 
 
+async def test_reminders_that_are_due_at_the_same_time_are_one(home: House) -> None:
+    """They were switched on while a question was open, for example: it would ring four times, one after the other."""
+    async with home.still(questions={"ttl": "5h"}):
+        await asked(home, "Which one?")
+        await home.ticks(9100)
+        await home.listener._parts.phone.upkeep.remember()
+    async with home.still(questions={"ttl": "5h", "remind_at": "10m"}):
+        await home.ticks(1)
+        assert home.entry().timing.reminded == 4
+        await home.person.sees("for 2 h 30 min")
+        await home.ticks(60)
+        assert home.entry().timing.reminded == 4
+        sent = [one for one in home.api.control.calls("sendMessage") if "Still waiting" in str(one)]
+        assert len(sent) == 1
+
+
 async def test_a_tap_on_a_question_without_a_limit_brings_no_reminder_at_once(home: House) -> None:
     """The person was just here; the next one comes after the first pause."""
     async with home.still(questions={"remind_at": "15m"}) as listener:
