@@ -142,8 +142,11 @@ def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     edited = _edited(prompt)
     if prompts.is_stale(prompt, now_s):
         written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)  # Hermes may have read it hours later
-        waited = lasting(now_s - written_s)
-        return line(f"⏳ Not sent yet, for {waited}. Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
+        not_yet = f"⏳ Not sent yet, for {lasting(now_s - written_s)}. "
+        if prompt_files.waits_for_yes(prompt):  # what was heard is to be read before it leaves
+            asked, rows = _getting(prompt, edited)
+            return line(not_yet, *asked), rows
+        return line(f"{not_yet}Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
     if not prompt_files.is_complete(prompt):
         return _getting(prompt, edited)
     steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried

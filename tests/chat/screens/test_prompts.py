@@ -59,6 +59,11 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
             1,
             "🎤 I heard: **Fix it** – shall I send that?\n{}\n[ ✅ Send ]  [ ✖️ Cancel ]",
         ),
+        (
+            prompt(parts=(Part(5, "Fix it", file=replace(VOICE, is_here=True)),)),
+            1860,
+            "⏳ Not sent yet, for 31 min. 🎤 I heard: **Fix it** – shall I send that?\n{}\n[ ✅ Send ]  [ ✖️ Cancel ]",
+        ),
         (prompt(is_hurried=True), 1, "⏳ Waits for the current turn\n{}\n[ ✖️ Cancel ]"),
         (prompt(is_edited=True, is_hurried=True), 1, "⏳ Waits for the current turn · edited\n{}\n[ ✖️ Cancel ]"),
         (

@@ -576,6 +576,22 @@ async def test_a_voice_note_that_waits_for_a_yes_holds_up_nobody(desk: Desked, s
     assert came(desk)[1] == ("Fix it", ())
 
 
+async def test_a_voice_note_that_waited_too_long_for_a_yes_asks_for_it_again(desk: Desked, shop: Source) -> None:
+    """A new message rings, with the words; one tap on it is enough."""
+    await desk.again(prompts=hearing(desk, "print('Fix it')"))
+    await sent(desk, shop, file_of("voice", VOICE))
+    before = await desk.home.person.sees("I heard: Fix it", buttons=True)
+    await until(lambda: desk.prompts()[0].line.message_id == before.message_id, "the line noted")
+    desk.home.clock.advance(STARTS_S + 60)
+    await desk.looks()
+    line = await desk.home.person.sees(" min. 🎤 I heard: Fix it – shall I send that?", buttons=True)
+    assert not line.silent
+    await desk.home.person.gone(before)
+    assert await desk.home.person.taps(line, "✅ Send") == "On its way"
+    await until(lambda: desk.desk.received, "the prompt at the desk")
+    assert came(desk) == [("Fix it", ())]
+
+
 async def test_an_edit_below_a_voice_note_changes_nothing(desk: Desked, shop: Source) -> None:
     """Neither what the person agreed to, nor what they are asked about; each time they read so."""
     await desk.again(prompts=hearing(desk, "print('Fix it')"))
