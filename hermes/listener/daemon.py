@@ -41,6 +41,8 @@ IDLE_S: Final = 600.0
 UNTIL_IDLE: Final = "hermes listen --until-idle"
 """As what such a listener holds its locks."""
 REAPING_S: Final = 20.0
+REMEMBERING_S: Final = 3.0
+"""A listener that ends waits so long for a database that does not answer: `hermes stop` waits for 10 s in all."""
 
 
 class Listener:
@@ -110,7 +112,10 @@ class Listener:
 
     async def _round(self, bell: Bell) -> None:
         """Serve as the phone side or without it, until that changes or the listener ends."""
-        if not await self._opens():
+        is_open = False
+        async with self._ending.cuts_short():
+            is_open = await self._opens()
+        if not is_open:
             return
         hearing = Background()
         try:
@@ -145,6 +150,8 @@ class Listener:
                 await self._make_parts()
                 try:
                     await self._recover(by_timer=by_timer)
+                    if outage is not None:
+                        await outage.is_over()
                 except BaseException:  # a start that is cancelled closes its connections, too
                     await self._close()
                     raise
@@ -162,8 +169,6 @@ class Listener:
                     async with asyncio.timeout(RENEW_S):
                         await self._ending.wait()
             else:
-                if outage is not None:
-                    await outage.is_over()
                 return True
         return False
 
@@ -293,8 +298,9 @@ class Listener:
         if phone is not None:
             phone.connection.close()
         if self._ending.error is None:
-            with suppress(StoreError):
-                await self._loops.remember()
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(REMEMBERING_S):
+                    await self._loops.remember()
         if phone is not None:
             await phone.outbox.close()
             with suppress(HermesError):

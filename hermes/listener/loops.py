@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import hermes
@@ -58,11 +59,29 @@ class Ending:
         self._why = ""
         self._is_for_good = False
         self._told = asyncio.Event()
+        self._opening: asyncio.Timeout | None = None
 
     def begin(self) -> None:
         """End because a signal came, or nothing is open any more."""
         self._is_for_good = True
         self._told.set()
+        if self._opening is not None:
+            self._opening.reschedule(0.0)
+
+    @asynccontextmanager
+    async def cuts_short(self) -> AsyncIterator[None]:
+        """Leave the block at once if the listener is to end for good: it may wait for a database, or for a lease."""
+        opening = asyncio.timeout(0.0 if self._is_for_good else None)
+        try:
+            async with opening:
+                self._opening = opening
+                try:
+                    yield
+                finally:
+                    self._opening = None
+        except TimeoutError:
+            if not opening.expired():
+                raise
 
     def leave(self, why: HermesError) -> None:
         """End without a store: nothing is held or written from now on."""

@@ -10,6 +10,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import time
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -38,9 +39,11 @@ from hermes.sandbox.phone import file_of
 from hermes.storage.home import Home
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
+from hermes.storage.process_lock import STOPS_S, holder
 from tests.listener.gates import fails_once, held
 from tests.listening import ANN, BOB, STRANGER, Clock, House, a_request, question, until
 from tests.prompted import Desk
+from tests.storage.postgres.proxy import proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -389,6 +392,37 @@ async def test_without_the_database_nothing_is_lost(
     for request_id, text in ((first, ASKED), (second, "Which colour?")):
         await laptop.person.taps(await laptop.person.sees(text, buttons=True), "PostgreSQL")
         await until(lambda request_id=request_id: laptop.agent.came_of(request_id), "the answer")  # type: ignore[misc]
+
+
+async def test_a_listener_ends_soon_although_the_database_is_silent(
+    three: tuple[Machine, ...], database: Database
+) -> None:
+    """`hermes stop` would call it stuck, and systemd would kill it."""
+    laptop, _, _ = three
+    async with proxy(database.port) as between:
+        laptop.address = database.address(port=between.port)
+        await laptop.start()
+        between.is_frozen = True
+        began_s = time.monotonic()
+        await laptop.stop()
+        assert time.monotonic() - began_s < STOPS_S - 1.0
+
+
+async def test_a_listener_that_waits_for_its_place_ends_at_once(three: tuple[Machine, ...], database: Database) -> None:
+    """The one before it was killed, and its lease has not run out yet."""
+    laptop, _, _ = three
+    laptop.store.mkdir()
+    before = laptop.new()._store
+    await before.join("laptop", "1.0")
+    try:
+        await laptop.start(settle=False)
+        lock = laptop.store / "locks" / "listener.lock"
+        await until(lambda: holder(lock) is not None, "the lock of the listener")
+        began_s = time.monotonic()
+        await laptop.stop()
+        assert time.monotonic() - began_s < STOPS_S / 2
+    finally:
+        await before.leave()
 
 
 async def test_a_turn_is_told_where_the_clock_is_hours_behind_that_of_the_database(three: tuple[Machine, ...]) -> None:

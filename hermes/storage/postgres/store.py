@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hermes.errors import StoreError
 from hermes.storage.codec import CARDS, LISTS, NOTICES, PROMPTS
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from hermes.storage.postgres.address import Address
     from hermes.storage.reading import Survey
     from hermes.storage.store import Changed, Missed
+
+_LEAVING_S: Final = 3.0
+"""So long a process that ends waits for a database that does not answer. Its leases run out by themselves."""
 
 
 class PostgresStore:
@@ -110,10 +113,11 @@ class PostgresStore:
         await self._leases.renew(membership.written(servers))
 
     async def leave(self) -> None:
-        """Give up all leases at once, and close all connections; a database that cannot be reached is no error."""
+        """Give up all leases at once, and close all connections; a database that does not answer soon is no error."""
         await self._feed.close()
-        with contextlib.suppress(StoreError):
-            await self._leases.leave()
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_LEAVING_S):
+                await self._leases.leave()
         await self._connection.close()
 
     async def machines(self) -> tuple[Machine, ...]:
