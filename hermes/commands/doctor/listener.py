@@ -14,6 +14,7 @@ from hermes.commands.status.table import IDLE, span
 from hermes.commands.stores import of_this_machine
 from hermes.errors import StoreError
 from hermes.hook import runtime, spool
+from hermes.model.chat_memory import ChatMemory
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
@@ -99,9 +100,8 @@ def _phone(around: Around) -> list[Finding]:
 def _poll(around: Around) -> list[Finding]:
     if holder(around) is None or around.config.phone is None:
         return []
-    bot_id = around.config.phone.bot_id
-    memory = asyncio.run(around.look(lambda store: store.load_chat(bot_id)))
-    ago_s = None if memory.last_poll_s is None else around.now() - memory.last_poll_s
+    memory, now_s = asyncio.run(around.look(partial(_chat, bot_id=around.config.phone.bot_id)))
+    ago_s = None if memory.last_poll_s is None else now_s - memory.last_poll_s
     log = f"see {around.config.log.file}"
     if memory.trouble and memory.trouble != CONFLICT:
         return [AREA.broken("poll", memory.trouble, log)]
@@ -109,6 +109,12 @@ def _poll(around: Around) -> list[Finding]:
         seen = "Telegram was never reached" if ago_s is None else f"Telegram was last reached {span(ago_s)} ago"
         return [AREA.broken("poll", seen, log)]
     return [AREA.good("poll", f"Telegram was reached {span(ago_s)} ago")]
+
+
+async def _chat(store: Store, bot_id: int) -> tuple[ChatMemory, float]:
+    """Return the memory of the chat, and the time by the clock of the store, by which its times are."""
+    memory = await store.load_chat(bot_id)
+    return memory, store.now()
 
 
 def _inbox(around: Around) -> list[Finding]:

@@ -6,7 +6,6 @@ It changes no entry, asks servers only for their health, and works with and with
 import asyncio
 import json
 import shlex
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -189,15 +188,15 @@ async def gather(
     asks_start_it: bool = False,
     warnings: tuple[str, ...] = (),
     health: Health = ask_health,
-    now: Callable[[], float] = time.time,
+    now: Callable[[], float] | None = None,
 ) -> Status:
-    """Return the status. `health` asks all servers at the same time.
+    """Return the status. `health` asks all servers at the same time. `now` is the clock, None for that of the store.
 
     `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks. `warnings` are
     further sentences for people.
     """
-    now_s = now()
     survey = await store.survey()
+    now_s = (now or store.now)()
     bot_id = config.phone.bot_id if config.phone else None
     memory, of_memory = await _memory(store, bot_id)
     warnings = (*warnings, *of_memory)
@@ -247,7 +246,7 @@ async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may
         running=holder is not None,
         pid=holder.pid if holder else 0,
         command=holder.who if holder else "",
-        since_s=holder.since_s if holder else None,
+        since_s=_since_s(store, holder) if holder else None,
         last_poll_s=memory.last_poll_s,
         trouble=memory.trouble,
         phone_locked=await store.is_phone_locked(),
@@ -256,6 +255,12 @@ async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may
         agent_only=bot_id is None,
         person_away=memory.is_away,
     )
+
+
+def _since_s(store: Store, holder: process_lock.Holder) -> float:
+    """Return since when it holds the lock, by the clock of the store; 0 if the file does not say it."""
+    is_known = store.is_shared and holder.since_s
+    return holder.since_s + (store.now() - store.home.now() if is_known else 0.0)
 
 
 async def _machines(store: Store, now_s: float) -> tuple[MachineStatus, ...]:

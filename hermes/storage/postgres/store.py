@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from hermes.storage.reading import Survey
     from hermes.storage.store import Changed, Missed
 
+_TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _LEAVING_S: Final = 3.0
 """So long a process that ends waits for a database that does not answer. Its leases run out by themselves."""
 
@@ -62,6 +63,7 @@ class PostgresStore:
         self.has_unread = False
         self._address = address
         self._sleep = sleep
+        self._monotonic = monotonic
         self._identity = Identity(home.root, "", bot_id)
         self._connection = Connection(address)
         self._clock = SharedClock(home.now, monotonic)
@@ -255,3 +257,6 @@ class PostgresStore:
     async def _learn(self) -> None:
         self._identity.machine = self._identity.machine or self.home.known_machine()
         await membership.learn(self._connection, self._identity)
+        asked_at = self._monotonic()
+        [(epoch_s,)] = await self._connection.read(_TIME)
+        self._clock.read(epoch_s, asked_at)

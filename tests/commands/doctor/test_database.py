@@ -381,3 +381,13 @@ async def test_a_memory_of_the_chat_in_the_database_is_read(
         with patient_listens(healthy):
             found = await checkup.examine(healthy.config_file, environ=healthy.environ)
     assert named([one for one in found if one.area == "Listener"], "poll").seen == "the bot was blocked"
+
+
+async def test_a_poll_is_as_old_as_the_clock_of_the_database_says(patient: Patient, database: Database) -> None:
+    """That of this machine may be wrong, as the part Database says."""
+    patient.share(database.address())
+    async with listening(patient, database.address()) as store:
+        assert await store.take_phone()
+        await store.save_chat(ChatMemory(int(patient.token.partition(":")[0]), last_poll_s=store.now()))
+        with patient_listens(patient):
+            assert named(await listener.look(patient.around(ahead_s=3600)), "poll").verdict == "good"

@@ -124,6 +124,25 @@ async def test_an_agent_only_machine_sees_itself(
     assert verdict(status) == (False, "all is well, 0 open")
 
 
+async def test_a_clock_that_differs_from_the_database_s_is_no_alarm(tmp_path: Path, database: Database) -> None:
+    """The times in a database are by its own clock, which is an hour behind here."""
+    database.ask("""
+        CREATE SCHEMA behind;
+        CREATE FUNCTION behind.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+        $$ SELECT pg_catalog.clock_timestamp() - interval '1 h' $$;
+        GRANT USAGE ON SCHEMA behind TO hermes;
+    """)
+    database.ask(f"ALTER DATABASE {database.name} SET search_path = behind, pg_catalog, public")
+    laptop, looker = (a_machine(tmp_path, "laptop", database) for _ in range(2))
+    async with joined(laptop, phone=True):
+        await laptop.save_chat(ChatMemory(BOT, last_poll_s=laptop.now()))
+        with laptop.home.hold(LISTENER, "hermes listen"):
+            status = await look(looker)
+            await looker.leave()
+    assert verdict(status) == (False, "all is well, 0 open")
+    assert " h " not in " ".join(lines(status))
+
+
 def command(tmp_path: Path, database: Database, *options: str) -> str:
     """The command line of `hermes status` on a machine with this database."""
     secret, file = tmp_path / "password", tmp_path / "config.toml"
