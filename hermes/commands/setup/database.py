@@ -97,6 +97,7 @@ class Connecting:
     def __init__(self, terminal: Terminal, given: Given, draft: Draft, check: Check, *, run: Run) -> None:
         self._terminal, self._given, self._run, self._check = terminal, given, run, check
         self._there: Store = draft.settings.store
+        self._has_bot = draft.config is not None
         self._password_file = draft.place.parent / PASSWORD_FILE
         try:
             need_psycopg()
@@ -172,7 +173,23 @@ class Connecting:
 
     def _chosen(self, address: Address, file: Path | None, typed: str = "") -> ChosenDatabase:
         given = self._given.store
+        self._tell_what_stays(address)
         return ChosenDatabase(address, StoreChange(address.url, typed, file, given.tls, given.ca_file))
+
+    def _tell_what_stays(self, address: Address) -> None:
+        """Say, while nothing is changed yet, that what is open in the database of before does not come along."""
+        before = self._there.address
+        if before is None or before.url == address.url:
+            return
+        self._terminal.warn(
+            f"Until now, it was the database {before.name}. If that is another one, what is open there stays there, "
+            "and its buttons on the phone no longer work."
+        )
+        if self._has_bot:
+            self._terminal.say(
+                "To bring along what this machine has asked: leave this with Ctrl-C, and run `hermes store move files` "
+                "first."
+            )
 
     def _address(self, url: str, password: str) -> Address:
         given = self._given.store

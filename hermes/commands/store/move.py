@@ -76,7 +76,7 @@ async def bring(config: Config) -> list[str]:
         moved, _ = await _moved(config, "database")
     if moved.left:
         raise StoreError(f"not moved: {'; '.join(moved.left)}")
-    has_any = moved.moved or moved.of_another_bot or moved.is_locked
+    has_any = any((*moved.moved.values(), *moved.of_another_bot.values(), moved.is_locked))
     return list(_said(moved, config.store.address.name)) if has_any and config.store.address else []
 
 

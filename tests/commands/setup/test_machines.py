@@ -8,18 +8,24 @@ import secrets
 import stat
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
+from hermes.commands.stores import look
 from hermes.config import reading as configuration
+from hermes.hook import spool
+from hermes.storage.home import Home
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.migrations import steps
-from tests.commands.setup.desk import NO_SYSTEMD, Desk, pairs
-from tests.harness.postgres import PASSWORD, Database, ProvenServer
+from hermes.storage.postgres.store import PostgresStore
+from tests.commands.setup.desk import CTRL_C, NO_SYSTEMD, Desk, pairs
+from tests.harness.postgres import PASSWORD, Database, ProvenServer, Server
 from tests.harness.processes import Proc
 from tests.storage.postgres.proxy import proxy
+from tests.storage.store_process import an_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -370,3 +376,35 @@ def test_what_cannot_be_moved_is_told(desk: Desk, database: Database) -> None:
     assert status == 1
     assert "Once that is solved, `hermes store move database` brings the open questions along." in said
     assert (pending / "aaaa2222.json").read_text() == "{"
+
+
+def test_who_goes_to_another_database_hears_what_stays_in_the_one_before(
+    desk: Desk, database: Database, postgres: Server
+) -> None:
+    """Before anything is changed, with the command that brings it along."""
+    desk.has_config()
+    asked = an_entry("aaaa2222", code="")
+    with postgres.database() as second:
+        status, said = connected(desk, database)
+        assert (status, "Until now" in said, "Nothing was open" in said) == (0, False, False), said
+        machine = spool.machine(desk.store)
+        asked = replace(asked, ask=replace(asked.ask, source=replace(asked.ask.source, machine=machine)))
+        bot = int(desk.api.token.partition(":")[0])
+        store = PostgresStore(Home(desk.store), database.address(), bot)
+        asyncio.run(look(store, lambda store: store.create(asked)))
+        before, stays = desk.config.read_bytes(), f"Until now, it was the database {database.name} on 127.0.0.1. If"
+        with desk.terminal(desk.command("--store-url", second.address().url, "--no-agents", "--no-service")) as person:
+            person.answers("Keep this bot?", "")
+            person.answers("Keep this?", "")
+            person.answers("The password of the database", PASSWORD)
+            person.sees(stays)
+            person.sees("run `hermes store move files` first")
+            person.presses(CTRL_C)
+            person.ends()
+        assert desk.config.read_bytes() == before
+        status, said = desk.alone([*HERMES, "store", "move", "files"])
+        assert (status, "1 question" in said) == (0, True), said
+        status, said = connected(desk, second)
+        assert (status, stays in said, f"Moved to {second.name} on 127.0.0.1: 1 question." in said) == (0, True, True)
+        status, said = connected(desk, second)
+        assert (status, "Until now" in said) == (0, False), said
