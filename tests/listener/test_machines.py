@@ -425,6 +425,25 @@ async def test_a_listener_that_waits_for_its_place_ends_at_once(three: tuple[Mac
         await before.leave()
 
 
+async def test_a_full_disk_is_looked_for_where_the_database_is(three: tuple[Machine, ...], database: Database) -> None:
+    """The disk of the machine that has the phone has room; both for a tap and for a new question."""
+    laptop, _, _ = three
+    await laptop.start()
+    laptop.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED)
+    await laptop.noted(shown)
+    database.ask("""
+        CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '53100'; END $$;
+        CREATE TRIGGER full_disk BEFORE UPDATE OR INSERT ON hermes.entries
+        FOR EACH STATEMENT EXECUTE FUNCTION full_disk();
+    """)
+    assert "(disk full on the server of your database)" in await laptop.person.taps(shown, "PostgreSQL")
+    laptop.agent.ask([question("Which colour?")])
+    told = await laptop.person.sees("A question could not be saved")
+    assert "(disk full on the server of your database)" in told.text
+
+
 async def test_a_turn_is_told_where_the_clock_is_hours_behind_that_of_the_database(three: tuple[Machine, ...]) -> None:
     """The agent writes down the time of its own machine."""
     laptop, _, _ = three

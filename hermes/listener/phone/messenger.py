@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Screen
+    from hermes.errors import NotSaved
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
 
@@ -62,6 +63,13 @@ class Messenger:
         """Delete a message, as `say` sends one."""
         delete = partial(self._outbox.delete, chat_id, message_id)
         self._background.spawn(self._until_done(delete, f"message {message_id} was not deleted"))
+
+    def why_not_saved(self, error: NotSaved) -> tuple[str, str]:
+        """Return where and why something could not be saved, in words for a person."""
+        if not error.disk_full:
+            return self.machine, "see its log"
+        is_shared = self._entries.store.is_shared
+        return "the server of your database" if is_shared else self.machine, "disk full"
 
     async def insisted(self, screen: Screen) -> None:
         """Return once Telegram has accepted this message."""

@@ -163,7 +163,7 @@ class PhoneSide:
         incoming = self._read(raw)
         if isinstance(incoming, Text):
             self.torn.update(self._joining(incoming), self._texts.joining_prompts(incoming), _album(incoming))
-        sorry = hints.not_saved(self._messenger.machine, "disk full" if error.disk_full else "see its log")
+        sorry = hints.not_saved(*self._messenger.why_not_saved(error))
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this. A slow Telegram must not delay it until Telegram drops the waiting taps.

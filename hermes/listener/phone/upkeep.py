@@ -62,8 +62,7 @@ class Upkeep:
         unsaved = self._entries.unsaved
         if unsaved.error is not None and unsaved.times != self._times_unsaved_told:
             self._times_unsaved_told = unsaved.times
-            why = "disk full" if unsaved.error.disk_full else "see its log"
-            self._messenger.insist(hints.question_not_saved(self._messenger.machine, why))
+            self._messenger.insist(hints.question_not_saved(*self._messenger.why_not_saved(unsaved.error)))
 
     async def remember(self) -> None:
         """Save the clocks. Raises NotSaved."""
