@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from hermes.errors import Held, ServiceError
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
-from hermes.storage.process_lock import Holder
+from hermes.storage.process_lock import Holder, Holding
 
 WHO = "hermes setup"
 _READY = "A service keeps Hermes ready. Without one, your agents start it themselves when they ask something."
@@ -54,11 +54,20 @@ def listener_need(*, has_prompts: bool, brings_others: bool) -> Need | None:
 class Background:
     """The service and the listener of the configuration at `place`; `settings` are its keys beside [telegram].
 
-    A listener that `stop` or `alone` stopped is started again by `back`, in the same way.
+    A listener that `stop` or `alone` stopped is started again by `back`, in the same way. `shared_bot` is the id of the
+    bot if the store is a database: its listener does not hold the lock of the bot.
     """
 
-    def __init__(self, terminal: Terminal, place: Path, settings: Config, *, environ: Mapping[str, str]) -> None:
-        self._terminal, self._place = terminal, place
+    def __init__(
+        self,
+        terminal: Terminal,
+        place: Path,
+        settings: Config,
+        *,
+        environ: Mapping[str, str],
+        shared_bot: int | None = None,
+    ) -> None:
+        self._terminal, self._place, self._shared_bot = terminal, place, shared_bot
         self._store, self._log = home_of(settings), settings.log.file
         self._environ = without_asked(environ)  # the file holds what these variables said
         self._machine = Machine(self._environ)
@@ -145,30 +154,41 @@ class Background:
 
     @contextmanager
     def alone(self, bot_id: int) -> Iterator[None]:
-        """Hold the lock of the bot, so that no listener takes its updates.
+        """Hold the lock of the bot, so that no listener of this machine takes its updates.
 
         Raises:
             Held: another process holds it and does not stop, or the person does not want it to stop.
             StoreError: the lock cannot be made.
         """
-        try:
-            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
-        except Held:
-            self._pause(process_lock.bot_lock(bot_id, self._store.root))
-            held = process_lock.hold_bot(bot_id, self._store.root, WHO)
-        with held:
+        home, lock = self._store, partial(process_lock.bot_lock, bot_id, self._store.root)
+        with ExitStack() as held:
+            if bot_id == self._shared_bot:
+                take = partial(home.hold, LISTENER, WHO)
+                held.enter_context(self._taken(take, lambda: home.holder(LISTENER), home.stop_listener))
+            take = partial(process_lock.hold_bot, bot_id, home.root, WHO)
+            look, stop = (lambda: process_lock.holder(lock())), (lambda: process_lock.stop(lock()))
+            held.enter_context(self._taken(take, look, stop))
             yield
 
-    def _pause(self, lock: Path) -> None:
-        """Stop the listener that holds the lock of the bot, if the person agrees. Raises Held."""
-        holder = process_lock.holder(lock)
+    def _taken(
+        self, take: Callable[[], Holding], look: Callable[[], Holder | None], stop: Callable[[], Holder | None]
+    ) -> Holding:
+        """Take a lock. If a listener holds it, as `look` tells, stop it if the person agrees. Raises Held."""
+        try:
+            return take()
+        except Held:
+            self._pause(look(), stop)
+            return take()
+
+    def _pause(self, holder: Holder | None, stop: Callable[[], Holder | None]) -> None:
+        """Stop the listener that holds a lock, if the person agrees. Raises Held."""
         if holder is None or not holder.pid or holder.who.startswith(WHO):
             return
         self._terminal.say(f"Hermes is at work with this bot ({holder.who}, pid {holder.pid}).")
         self._terminal.say("It would take your message away, so it has to pause. Nothing is lost by that.")
         if self._terminal.ask("Let it pause?", default=True, option="--chat ID"):
             self._stopped, self._revive = holder, self._reviver(holder)
-            process_lock.stop(lock)
+            stop()
 
     def _reviver(self, holder: Holder) -> Callable[[], str]:
         """Return a function that starts this listener again: as the service, or for good, or until idle.

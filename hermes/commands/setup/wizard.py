@@ -85,7 +85,9 @@ class _Setup:
         connect = _connect(self._given, draft.settings)
         joins = self._given.store.joins
         terminal = self._terminal.with_defaults() if joins else self._terminal
-        background = Background(terminal, self._place, draft.settings, environ=self._environ)
+        own = draft.config and draft.config.phone
+        shared_bot = own.bot_id if own and draft.settings.store.address else None
+        background = Background(terminal, self._place, draft.settings, environ=self._environ, shared_bot=shared_bot)
         try:
             plan = (
                 plan_to_join(self._terminal, self._given, draft, background, environ=self._environ, run=run)

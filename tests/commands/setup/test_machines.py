@@ -408,3 +408,19 @@ def test_who_goes_to_another_database_hears_what_stays_in_the_one_before(
         assert (status, stays in said, f"Moved to {second.name} on 127.0.0.1: 1 question." in said) == (0, True, True)
         status, said = connected(desk, second)
         assert (status, "Until now" in said) == (0, False), said
+
+
+def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database: Database) -> None:
+    """With a database, too; else it would take the message with the code, and setup would blame another computer."""
+    has_database(desk, database)
+    command = desk.command("--no-agents", "--no-prompts", "--no-service", "--no-test")
+    with listening(desk) as listener, desk.terminal(command) as person:
+        person.answers("Keep this bot?", "")
+        person.answers("Keep this?", "n")
+        person.answers("Use a group?", "")
+        person.answers("Let it pause?", "")
+        desk.write(f"/start {person.link()[1]}")
+        person.answers("Let Ann answer your agents?", "y")
+        assert listener.wait() == 0
+        person.sees("The listener was started again")
+        assert person.ends() == 0
