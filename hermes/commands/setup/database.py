@@ -20,6 +20,10 @@ Check = Callable[[Address], Coroutine[Any, Any, object]]
 _URL: Final = "--store-url URL"
 _PASSWORD: Final = "--store-password-file FILE, or --yes if it needs none"  # noqa: S105 (options)
 _FORM: Final = "It looks like postgresql://hermes@db.example.org:5432/hermes; the password is asked for next."
+_OTHER_BOT: Final = (
+    "With another bot, what is open stays in the database, and its buttons no longer work. The machines that joined "
+    "still ask through the bot of before: for each, run `hermes store add` with a new name, and let it join again."
+)
 _GAVE_UP: Final = "no database was connected"
 
 
@@ -31,8 +35,8 @@ class ChosenDatabase:
     change: StoreChange
 
 
-def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run) -> ChosenDatabase | None:
-    """Take the database from the options or the person; None leaves the store as it is.
+def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: int, run: Run) -> ChosenDatabase | None:
+    """Take the database from the options or the person; None leaves the store as it is. `bot_id`: the chosen bot.
 
     Without a person at the terminal, only an option chooses a database. If the person gives up, the rest is set up.
 
@@ -51,6 +55,8 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, run: Run)
         if draft.lacks == AGENT_ONLY:
             _check_owner(there.address, draft, run=run)
         terminal.done(f"They share the database {there.address.name}.")
+        if draft.config is not None and draft.config.telegram.bot_id != bot_id:
+            terminal.warn(_OTHER_BOT)
         return None
     if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
         return None

@@ -114,7 +114,7 @@ class _Setup:
         people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
         agents = parts.choose_agents(terminal, given, environ=self._environ)
         before, phones = draft.settings.prompts, 1 if people.chat_id > 0 else len(people.users)
-        database = choose_database(terminal, given, draft, run=run)
+        database = choose_database(terminal, given, draft, bot_id=bot.me.id, run=run)
         has_prompts = prompts.choose_prompts(terminal, given, before, phones=phones)
         changes = replace(
             bot.changes,

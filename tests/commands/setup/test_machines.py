@@ -17,11 +17,12 @@ import pytest
 from hermes.commands.stores import look
 from hermes.config import reading as configuration
 from hermes.hook import spool
+from hermes.sandbox.botapi import Chat, running_botapi
 from hermes.storage.home import Home
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.migrations import steps
 from hermes.storage.postgres.store import PostgresStore
-from tests.commands.setup.desk import CTRL_C, NO_SYSTEMD, Desk, pairs
+from tests.commands.setup.desk import ANN, CTRL_C, NO_SYSTEMD, Desk, pairs
 from tests.harness.postgres import PASSWORD, Database, ProvenServer, Server
 from tests.harness.processes import Proc
 from tests.storage.postgres.proxy import proxy
@@ -424,3 +425,17 @@ def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database:
         assert listener.wait() == 0
         person.sees("The listener was started again")
         assert person.ends() == 0
+
+
+def test_who_takes_another_bot_hears_what_stays_with_the_one_before(desk: Desk, database: Database) -> None:
+    """In the database each bot has its own questions and machines."""
+    has_database(desk, database)
+    people = ("--chat", str(ANN.id), "--user", str(ANN.id))
+    status, said = desk.unattended("--yes", "--no-agents", "--no-service", *people)
+    assert (status, "With another bot" in said) == (0, False), said
+    token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
+    with running_botapi(token=token, users=(ANN,), chats=(Chat(ANN.id),)) as api:
+        options = ("--yes", "--no-agents", "--no-service", *people)
+        status, said = Desk(desk.root, api).unattended(*options, HERMES_TELEGRAM__TOKEN=token)
+    assert status == 0, said
+    assert "With another bot, what is open stays in the database" in " ".join(said.split())
