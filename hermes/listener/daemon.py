@@ -262,7 +262,7 @@ class Listener:
             await phone.connection.recover(by_timer=by_timer)
             if self._store.is_shared:
                 phone.updates.doubt()
-                parts.background.spawn(phone.connection.take_over())
+                parts.background.spawn(phone.connection.take_over(by_timer=by_timer))
             parts.background.spawn(phone.connection.report_damaged())
         for entry in open_now:
             if entry.state.phase == "settled" and parts.entries.is_ours(entry):

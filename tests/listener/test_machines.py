@@ -38,6 +38,7 @@ from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.phone import file_of
 from hermes.storage.home import Home
 from hermes.storage.postgres import roles
+from hermes.storage.postgres.leases import LEASE_S
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.process_lock import STOPS_S, holder
 from tests.listener.gates import fails_once, held
@@ -244,6 +245,14 @@ async def test_a_reaper_does_not_wait_for_the_database(three: tuple[Machine, ...
             await laptop.new().run_once()
     finally:
         postgres.start()
+
+
+async def test_a_reaper_is_done_soon(three: tuple[Machine, ...]) -> None:
+    """Nobody renews its lease, so that it must be done before another machine can take the phone."""
+    laptop, _, _ = three
+    began_s = time.monotonic()
+    await laptop.new().run_once()
+    assert time.monotonic() - began_s < LEASE_S
 
 
 async def test_the_sessions_of_all_machines_are_listed(three: tuple[Machine, ...]) -> None:

@@ -159,11 +159,15 @@ class Connection:
             self._messenger.say(hints.other_poller(self._messenger.machine))
         await self._link.poll_failed(trouble.sentence)
 
-    async def take_over(self) -> None:
-        """Draw what is open again, now and a minute later: the phone side before this one may have drawn until now."""
+    async def take_over(self, *, by_timer: bool = False) -> None:
+        """Draw what is open again, now and a minute later: the phone side before this one may have drawn until now.
+
+        `by_timer`: only now. The lease of such a round, which nobody renews, does not last a minute.
+        """
         await self._draw_again()
-        await self._sleep(TAKEOVER_S)
-        await self._draw_again()
+        if not by_timer:
+            await self._sleep(TAKEOVER_S)
+            await self._draw_again()
 
     async def _back_after(self, since_s: float) -> None:
         """Tell the person about an absence, in which taps may be lost, and let each open question be drawn again."""
