@@ -131,7 +131,7 @@ async def _without_user(connection: Connection, user: str) -> list[str]:
 def _meant(known: tuple[Registered, ...], which: str) -> Registered:
     """Return the machine of this id, name or user. Raises ConfigError: there is none, or there are several."""
     found = [one for one in known if which == one.machine != ""] or [
-        one for one in known if which == one.name or (one.is_agent and which == one.user)
+        one for one in known if which and (which == one.name or (one.is_agent and which == one.user))
     ]
     if len(found) == 1:
         return found[0]

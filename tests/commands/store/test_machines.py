@@ -77,6 +77,16 @@ async def test_a_machine_that_has_not_joined_is_removed_by_its_user(config: Conf
     assert users(database, name) == 0
 
 
+async def test_an_empty_name_is_that_of_no_machine(config: Config, database: Database) -> None:
+    """As of a variable that is not set; a user that no machine has used yet has no name of a machine."""
+    name = a_name()
+    await added(config, name)
+    with pytest.raises(ConfigError, match="there is no machine ''"):
+        await removed(config, "")
+    assert users(database, name) == 1
+    await removed(config, name)
+
+
 async def test_the_other_machine_is_told_how_the_database_proves_who_it_is(
     config: Config, database: Database, tmp_path: Path
 ) -> None:
