@@ -347,7 +347,6 @@ def _ended(prompt: Prompt, sight: Sight, at_s: float) -> Prompt:
 
 
 def _failed(prompt: Prompt, reason: str, at_s: float | None) -> Prompt:
-    """Return the prompt as failed; its turn ended at `at_s`, None if nobody saw it end."""
     reason = reason[:LONGEST_REASON]
     return replace(prompt, phase="failed", reason=reason, ended_s=at_s, is_clear=False, is_away=False, tool="", stop="")
 
