@@ -230,9 +230,9 @@ async def test_a_tap_on_a_question_without_a_limit_brings_no_reminder_at_once(ho
     """The person was just here; the next one comes after the first pause."""
     async with home.still(questions={"remind_at": "15m"}) as listener:
         shown = await waited(home, listener, "No limit")
-        await home.ticks(880)
+        await home.ticks(700)
         assert home.entry().timing.reminded == 0
-        await home.ticks(40)
+        await home.ticks(260)
         assert home.entry().timing.reminded == 1
         reminder = await home.person.sees("Still waiting")
         await home.ticks(4 * TTL_S)
