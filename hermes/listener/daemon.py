@@ -163,6 +163,7 @@ class Listener:
                     log.warning("%s; it is tried again", said)
                 self._given.supervisor.say(f"waiting: {said}")
                 self._given.supervisor.alive()
+                self._ending.look_at_configuration(self._followed)  # it may name another database by now
                 if outage is not None:
                     await outage.goes_on()
                 with suppress(TimeoutError):

@@ -83,6 +83,11 @@ class Ending:
             if not opening.expired():
                 raise
 
+    def look_at_configuration(self, followed: Followed | None) -> None:
+        """Start again if the configuration file that is `followed` has changed."""
+        if followed is not None and followed.has_changed():
+            self.start_again("the configuration changed")
+
     def leave(self, why: HermesError) -> None:
         """End without a store: nothing is held or written from now on."""
         log.error("%s", why)
@@ -268,7 +273,7 @@ class Loops:
     async def _look_around(self) -> None:
         """Do what is due every few seconds. Raises StoreError."""
         await self.remember()
-        self._look_at_configuration()
+        self._ending.look_at_configuration(self._followed)
         await self._parts.agent.strays.release()
         self._parts.agent.errands.forget_closed()
 
@@ -362,7 +367,3 @@ class Loops:
         sweeping.sweep(self._store.home.root)
         if installed_version() not in {hermes.__version__, ""}:
             self._ending.start_again("the installed version changed")
-
-    def _look_at_configuration(self) -> None:
-        if self._followed is not None and self._followed.has_changed():
-            self._ending.start_again("the configuration changed")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.config.reading import Followed
-from tests.harness.processes import Proc
+from tests.harness.processes import Proc, free_port
 from tests.listening import ANN, BOB, House, a_request, house, until
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ TOKEN = f"123456789:{'A' * 35}"
 WHOLE = f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 5\nusers = [5]\n'
 
 
-def write(home: House, *users: int) -> Path:
+def write(home: House, *users: int, url: str = "") -> Path:
     """Write the configuration, as an editor does that replaces the file."""
     config = home.root / "config.toml"
     fresh = home.root / "config.new"
     fresh.write_text(
         f'[telegram]\ntoken = "{home.api.token}"\nchat_id = 1001\nusers = {list(users)}\n'
         f'api_base = "{home.api.base_url}"\n'
-        f'[store]\npath = "{home.store}"\n[log]\nfile = "{home.root / "hermes.log"}"\n'
+        f'[store]\npath = "{home.store}"\nurl = "{url}"\n[log]\nfile = "{home.root / "hermes.log"}"\n'
     )
     fresh.chmod(0o600)
     fresh.replace(config)
@@ -40,12 +40,12 @@ def write(home: House, *users: int) -> Path:
 
 
 @contextmanager
-def listening(home: House) -> Iterator[Proc]:
+def listening(home: House, *, url: str = "") -> Iterator[Proc]:
     """Its listener, as a process of its own whose time passes five times as fast."""
     clock = home.root / "clock.json"
     began = {"epoch_s": time.time(), "steady_s": time.monotonic(), "ahead_s": 0, "pace": 5}
     clock.write_text(json.dumps(began))
-    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(write(home, BOB.id))]
+    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(write(home, BOB.id, url=url))]
     command += ["--test-clock", str(clock)]
     with Proc(command, cwd=home.root, environ=os.environ, log_dir=home.root, name="listener") as process:
         yield process
@@ -65,6 +65,15 @@ async def test_a_person_who_is_added_by_hand_may_answer(home: House) -> None:
         write(home, ANN.id).unlink()
         process.wait_line("the configuration was changed and cannot be used")
         assert process.alive()
+
+
+async def test_a_database_that_does_not_answer_can_be_changed_for_another_store(home: House) -> None:
+    """A listener that waits for one sees that, too."""
+    with listening(home, url=f"postgresql://hermes@127.0.0.1:{free_port()}/hermes") as process:
+        process.wait_line("the database cannot be reached")
+        write(home, BOB.id)
+        process.wait_line("the configuration changed: starting again")
+        await until(lambda: home.api.control.state().polling, "a poll")
 
 
 def test_only_another_content_that_can_be_used_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
