@@ -118,8 +118,15 @@ class SessionCards:
 
     async def _card(self, listed: Listed) -> Card:
         """Return the card of a listed session, with the state that the list gives. Raises NotSaved."""
-        target, state, used_s = listed.target, listed.state, listed.used_s
-        return await self._card_of(target, lambda found: replace(found, target=target, state=state, used_s=used_s))
+
+        def seen(found: Card) -> Card:
+            # The list does not tell the agent's last words: those of before are read again if the state is another.
+            words, is_old = found.target.source.last_text, found.shown is not None and found.state != listed.state
+            target = replace(listed.target, source=replace(listed.target.source, last_text=words))
+            is_stale = found.is_stale or is_old
+            return replace(found, target=target, state=listed.state, used_s=listed.used_s, is_stale=is_stale)
+
+        return await self._card_of(listed.target, seen)
 
     async def _card_of(self, target: Target, seen: Callable[[Card], Card]) -> Card:
         """Return the card of a session, after the change `seen`; a session that has none gets one. Raises NotSaved."""

@@ -356,6 +356,23 @@ async def test_a_late_answer_leaves_the_card_of_its_session_as_it_is(desk: Deske
     assert desk.home.person.message(shown.message_id).text == shown.text
 
 
+@pytest.mark.parametrize("words", ["I take SQLite then.", ""])
+async def test_a_new_list_brings_the_cards_up_to_date(desk: Desked, words: str) -> None:
+    """Also the agent's last words, which the list does not tell; while the session is as it was, they stay."""
+    session = desk.desk.sessions[desk.desk.session("Fix login flow", is_busy=True).session_id]
+    session.words = "Which database?"
+    shown = await card(desk)
+    await listed(desk)
+    assert desk.home.person.message(shown.message_id).text == shown.text
+    session.is_busy, session.words = False, words
+    await listed(desk)
+    after = await until(
+        lambda: one if "waits" in (one := desk.home.person.message(shown.message_id)).text else None, "the new state"
+    )
+    assert words in after.text
+    assert "Which database?" not in after.text
+
+
 async def test_mute_takes_the_notices_of_one_session(desk: Desked) -> None:
     """And gives them back; a restart changes nothing."""
     source, other = desk.desk.session("Fix login flow"), desk.desk.session("Other")
