@@ -4,7 +4,7 @@
     ├── ConfigError            a setting is missing, unknown or wrong (exit status 2)
     ├── Held                   another process holds the bot or the store (exit status 3)
     ├── ServiceError           the machine's service manager is missing, refused, or could not start Hermes
-    ├── StoreError             the store cannot be used or read
+    ├── StoreError             the store cannot be used or read; `permanent` is true if only a person can change that
     │   ├── StoreAway          the database cannot be reached or read now
     │   ├── NotSaved           nothing was saved: the disk is full or read-only, or the folder is not ours
     │   │   └── InUse          another process changes this one at the moment, or keeps it locked; others can be saved
@@ -51,6 +51,8 @@ class ServiceError(HermesError):
 
 class StoreError(HermesError):
     """The store could not do its task. No data in it was overwritten."""
+
+    permanent = False
 
 
 class StoreAway(StoreError):

@@ -138,7 +138,8 @@ class Listener:
         """Take this machine's place in the store, and the phone side if it is free; make all parts and recover.
 
         False: the listener is to end. A store that cannot be reached is waited for if other machines share it, but not
-        `by_timer`: the timer comes again.
+        `by_timer`: the timer comes again. Nor does a listener that a hook started wait for what only a person can
+        change: the hooks are to learn that nothing can come.
         Raises Held, TooNew, StoreError.
         """
         outage, said = self._outage(), ""
@@ -156,7 +157,8 @@ class Listener:
                     await self._close()
                     raise
             except StoreError as error:
-                if isinstance(error, TooNew) or by_timer or not self._store.is_shared:
+                is_hopeless = isinstance(error, TooNew) or (error.permanent and self._idle_s is not None)
+                if is_hopeless or by_timer or not self._store.is_shared:
                     raise
                 if str(error) != said:
                     said = str(error)

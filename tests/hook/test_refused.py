@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.agents.speaking import Json
+    from tests.harness.postgres import Database
 
 __all__ = ["lonely"]  # a fixture
 Process = subprocess.Popen[bytes]
@@ -141,6 +142,17 @@ def test_a_store_that_no_listener_can_use_is_told(tmp_path: Path) -> None:
         error = json.loads(left(process))["error"]
     assert error.startswith("no listener can start: ")
     assert str(desk.store) in error
+
+
+def test_a_database_that_lets_this_machine_in_no_longer_is_told(tmp_path: Path, database: Database) -> None:
+    """As after `hermes store remove` on another machine; a database that is away is waited for."""
+    desk, password = Desk(tmp_path), tmp_path / "password"
+    password.write_text("of before")
+    password.chmod(0o600)
+    configured(desk, f'{WHOLE}[store]\nurl = "{database.address().url}"\npassword_file = "{password}"\n')
+    with hooked(desk, GENERIC) as process:
+        error = json.loads(left(process))["error"]
+    assert error == "no listener can start: the database does not accept this user and password"
 
 
 def test_a_listener_that_a_person_starts_tells_the_person_alone(tmp_path: Path) -> None:

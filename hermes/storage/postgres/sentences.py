@@ -33,6 +33,7 @@ _SENTENCES: Final = {
     "42P01": "the tables of Hermes are missing; start Hermes on the machine with the bot's token first",
     "3F000": "the tables of Hermes are missing; start Hermes on the machine with the bot's token first",
 }
+_BARE_LOGIN: Final = "the database wants a password from this user, and there is none"
 _PROOF: Final = (
     "; if it has no TLS, or a certificate of its own, say so with tls or ca_file in [store] "
     "(`hermes setup --store-tls off`, `hermes setup --store-ca-file FILE`)"
@@ -46,6 +47,9 @@ _OF_CLASSES: Final = {
     "58": "the disk of the database reports an error; look at its log",
     "XX": "the database is damaged; look at its log",
 }
+
+
+_PERMANENT: Final = frozenset({_OF_CLASSES["28"], _BARE_LOGIN})
 
 
 def sentence(error: psycopg.Error, address: Address) -> str:
@@ -62,6 +66,12 @@ def sentence(error: psycopg.Error, address: Address) -> str:
 def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
     """Return the error of Hermes for an error of the database, which has changed nothing."""
     words = sentence(error, address)
+    found = _told(error, words, writes=writes)
+    found.permanent = words in _PERMANENT
+    return found
+
+
+def _told(error: psycopg.Error, words: str, *, writes: bool) -> StoreError:
     if error.sqlstate == _UNIQUE:
         return Conflict("the database has such a row already: another process was first")
     if writes and error.sqlstate == _LOCKED:
@@ -76,7 +86,7 @@ def _not_connected(words: str) -> str:
     if "password authentication failed" in words:
         return _OF_CLASSES["28"]
     if "no password supplied" in words:
-        return "the database wants a password from this user, and there is none"
+        return _BARE_LOGIN
     remedy = _PROOF if "SSL" in words or "certificate" in words else ""
     return f"the database cannot be reached ({words}){remedy}"
 
