@@ -42,7 +42,7 @@ UNTIL_IDLE: Final = "hermes listen --until-idle"
 """As what such a listener holds its locks."""
 REAPING_S: Final = 20.0
 REMEMBERING_S: Final = 3.0
-"""A listener that ends waits so long for a database that does not answer: `hermes stop` waits for 10 s in all."""
+"""A listener that ends waits this long, at most, for a database: `hermes stop` waits for 10 s in all."""
 
 
 class Listener:
@@ -72,6 +72,7 @@ class Listener:
         self._store = store
         self._ending = Ending()
         self._chat_id = 0  # of the phone side that this was
+        self._bell: Bell | None = None
         self._locks: Locks
         self._parts: Parts
         self._loops: Loops
@@ -85,19 +86,19 @@ class Listener:
         """
         loop = asyncio.get_running_loop()
         async with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
-            bell = Bell(self._store.home.root)
+            self._bell = Bell(self._store.home.root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.end)
             try:
-                await self._round(bell)
+                await self._round(self._bell)
                 while self._ending.another_round:
                     log.warning("%s", self._ending.another_round)
                     self._ending = Ending()
-                    await self._round(bell)
+                    await self._round(self._bell)
                 if not self._ending.restart:
                     self._given.supervisor.stopping()
             finally:
-                bell.close()
+                self._bell.close()
         if self._ending.error is not None and self._idle_s is None:
             raise self._ending.error
         if self._ending.restart:
@@ -112,10 +113,7 @@ class Listener:
 
     async def _round(self, bell: Bell) -> None:
         """Serve as the phone side or without it, until that changes or the listener ends."""
-        is_open = False
-        async with self._ending.cuts_short():
-            is_open = await self._opens()
-        if not is_open:
+        if not await self._ending.unless_begun(self._opens()):
             return
         hearing = Background()
         try:
@@ -129,9 +127,6 @@ class Listener:
             await self._ending.wait()
         finally:
             await hearing.close()
-            if not self._ending.another_round:
-                # First of all: a hook that finds nobody from now on starts a listener of its own.
-                bell.close()
             await self._close()
 
     async def _opens(self, *, by_timer: bool = False) -> bool:
@@ -295,6 +290,9 @@ class Listener:
             parts.background.supervise(parts.pinger.run)
 
     async def _close(self) -> None:
+        if self._bell is not None and self._ending.is_for_good:
+            # First of all: a hook that finds nobody from now on starts a listener of its own.
+            self._bell.close()
         phone = self._parts.phone_side
         await self._parts.steps.close()
         await self._parts.background.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 import hermes
@@ -17,7 +16,7 @@ from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Changed, Missed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Coroutine
 
     from hermes.config.reading import Followed
     from hermes.listener.agent.hooks import Bell
@@ -50,38 +49,34 @@ TURNS_S: Final = 20.0
 class Ending:
     """Why a listener ends: it was told to, it must leave (`error`), or it starts again (`restart` says why).
 
-    It may also end one round and go on with another.
+    It may also end one round and go on with another, unless it `is_for_good`.
     """
 
     def __init__(self) -> None:
         self.error: HermesError | None = None
         self.restart = ""
+        self.is_for_good = False
         self._why = ""
-        self._is_for_good = False
         self._told = asyncio.Event()
-        self._opening: asyncio.Timeout | None = None
 
     def begin(self) -> None:
         """End because a signal came, or nothing is open any more."""
-        self._is_for_good = True
+        self.is_for_good = True
         self._told.set()
-        if self._opening is not None:
-            self._opening.reschedule(0.0)
 
-    @asynccontextmanager
-    async def cuts_short(self) -> AsyncIterator[None]:
-        """Leave the block at once if the listener is to end for good: it may wait for a database, or for a lease."""
-        opening = asyncio.timeout(0.0 if self._is_for_good else None)
+    async def unless_begun(self, opening: Coroutine[None, None, bool]) -> bool:
+        """Return what `opening` returns; cancel it, and return False, once the listener is to end.
+
+        It may wait for a database, or for a lease.
+        """
+        work, told = asyncio.create_task(opening), asyncio.create_task(self.wait())
         try:
-            async with opening:
-                self._opening = opening
-                try:
-                    yield
-                finally:
-                    self._opening = None
-        except TimeoutError:
-            if not opening.expired():
-                raise
+            await asyncio.wait({work, told}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (work, told):
+                task.cancel()
+            await asyncio.wait({work, told})
+        return not work.cancelled() and work.result()
 
     def look_at_configuration(self, followed: Followed | None) -> None:
         """Start again if the configuration file that is `followed` has changed."""
@@ -107,7 +102,7 @@ class Ending:
     @property
     def another_round(self) -> str:
         """Why another round follows, "" if none does: a signal counts, also one that came after a change of sides."""
-        return "" if self._is_for_good else self._why
+        return "" if self.is_for_good else self._why
 
     @property
     def is_begun(self) -> bool:

@@ -28,6 +28,7 @@ from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.folders import remove
 from tests.harness.processes import Proc
+from tests.listener.gates import held
 from tests.listening import House, a_request, house, question, until
 from tests.stores import a_store
 
@@ -120,6 +121,20 @@ async def test_a_hook_that_rings_at_the_end_disturbs_nothing(home: House, caplog
     await home.ended()
     assert rings == [False]
     assert "a part of the listener failed" not in caplog.text
+
+
+async def test_a_start_that_is_cut_short_leaves_no_hook_with_nobody(home: House) -> None:
+    """The next hook finds nobody, and starts a listener; a second signal changes nothing."""
+    listener = home.new()
+    running = asyncio.create_task(listener.run())
+    async with held(listener._store, "open") as start, held(listener._store, "save_chat") as end:
+        await start.begun()
+        assert spool.nudge(home.store)
+        listener.end()
+        await end.begun()
+        assert not spool.nudge(home.store)
+        listener.end()
+    await running
 
 
 async def test_one_that_a_hook_started_leaves_when_nothing_is_open(home: House) -> None:

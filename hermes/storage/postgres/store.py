@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _LEAVING_S: Final = 3.0
-"""So long a process that ends waits for a database that does not answer. Its leases run out by themselves."""
+"""A process that ends waits this long, at most, for a database. Its leases run out by themselves."""
 
 
 class PostgresStore:
