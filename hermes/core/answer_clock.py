@@ -90,10 +90,13 @@ class AnswerableClock:
         if timing.away_at is None:
             return timing
         away_at, timing = timing.away_at, replace(timing, away_at=None)
-        if timing.expires_at is None or timing.set_at is None:
+        if timing.set_at is None:
             return timing
         later_s = max(0.0, self.counted_s - max(away_at, timing.set_at))
-        timing = replace(timing, set_at=timing.set_at + later_s, expires_at=timing.expires_at + later_s)
+        timing = replace(timing, set_at=timing.set_at + later_s)  # nor is a reminder due for that time
+        if timing.expires_at is None:
+            return timing
+        timing = replace(timing, expires_at=timing.expires_at + later_s)
         return replace(timing, until_s=now_s + max(0.0, self.left_s(timing) or 0.0))
 
 
@@ -140,7 +143,7 @@ def _lacks_reminder(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
 def reminders(timing: Timing, clock: AnswerableClock, pace: Pace) -> int:
     """Return how many reminders are due: the first after `remind_s`, each further one after twice the last pause.
 
-    They can be more than one further: the setting was changed, or the machine of the ask is back after a long time.
+    They can be more than one further, if the setting was changed.
     """
     if pace.remind_s is None or timing.set_at is None:
         return 0

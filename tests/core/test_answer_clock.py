@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Pace, Quiet, call_lead_s, due
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Pace, Quiet, call_lead_s, due, reminders
 from hermes.core.dialog import start, step
 from hermes.model.actions import Pick
 from hermes.model.entry import Entry, Side, Timing
@@ -240,7 +240,7 @@ def test_no_time_passes_while_the_machine_is_away(clock: AnswerableClock, watch:
 def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
     clock: AnswerableClock, watch: Watch
 ) -> None:
-    """It began again then; one without an end goes on without one."""
+    """It began again then; one without an end goes on without one, and no reminder of that time is due."""
     away = clock.missed(posted(clock, ttl_s=60).timing)
     run(clock, watch, 50)
     touched = clock.started(now_s=100.0, ttl_s=60, timing=away)
@@ -248,4 +248,6 @@ def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
     run(clock, watch, 50)
     assert clock.left_s(clock.back(touched, now_s=200.0)) == 60
     endless = replace(away, expires_at=None, until_s=None)
-    assert clock.back(endless, now_s=200.0) == replace(endless, away_at=None)
+    back = clock.back(endless, now_s=200.0)
+    assert (back.away_at, back.expires_at, back.until_s) == (None, None, None)
+    assert reminders(back, clock, Pace(60, remind_s=30)) == 0
