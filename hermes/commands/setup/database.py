@@ -49,14 +49,14 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: i
     if url is None and not (there.url or is_asked):
         return None
     terminal.title("Your machines")
+    if there.address is not None and draft.config is not None and draft.config.telegram.bot_id != bot_id:
+        terminal.warn(_OTHER_BOT)
     if url is not None:
         return Connecting(terminal, given, draft, check_phone, run=run).of_url(url)
     if there.address is not None:
         if draft.lacks == AGENT_ONLY:
             _check_owner(there.address, draft, run=run)
         terminal.done(f"They share the database {there.address.name}.")
-        if draft.config is not None and draft.config.telegram.bot_id != bot_id:
-            terminal.warn(_OTHER_BOT)
         return None
     if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
         return None
@@ -192,10 +192,8 @@ class Connecting:
             "and its buttons on the phone no longer work."
         )
         if self._has_bot:
-            self._terminal.say(
-                "To bring along what this machine has asked: leave this with Ctrl-C, and run `hermes store move files` "
-                "first."
-            )
+            way = "leave this with Ctrl-C, and run" if self._terminal.interactive else "before such a change, run"
+            self._terminal.say(f"To bring along what this machine has asked: {way} `hermes store move files`.")
 
     def _address(self, url: str, password: str) -> Address:
         given = self._given.store

@@ -399,7 +399,7 @@ def test_who_goes_to_another_database_hears_what_stays_in_the_one_before(
             person.answers("Keep this?", "")
             person.answers("The password of the database", PASSWORD)
             person.sees(stays)
-            person.sees("run `hermes store move files` first")
+            person.sees("leave this with Ctrl-C, and run `hermes store move files`.")
             person.presses(CTRL_C)
             person.ends()
         assert desk.config.read_bytes() == before
@@ -427,7 +427,10 @@ def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database:
         assert person.ends() == 0
 
 
-def test_who_takes_another_bot_hears_what_stays_with_the_one_before(desk: Desk, database: Database) -> None:
+@pytest.mark.parametrize("is_named", [False, True], ids=["kept", "named again"])
+def test_who_takes_another_bot_hears_what_stays_with_the_one_before(
+    desk: Desk, database: Database, *, is_named: bool
+) -> None:
     """In the database each bot has its own questions and machines."""
     has_database(desk, database)
     people = ("--chat", str(ANN.id), "--user", str(ANN.id))
@@ -436,6 +439,7 @@ def test_who_takes_another_bot_hears_what_stays_with_the_one_before(desk: Desk, 
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     with running_botapi(token=token, users=(ANN,), chats=(Chat(ANN.id),)) as api:
         options = ("--yes", "--no-agents", "--no-service", *people)
-        status, said = Desk(desk.root, api).unattended(*options, HERMES_TELEGRAM__TOKEN=token)
+        named = {"HERMES_STORE__URL": database.address().url} if is_named else {}
+        status, said = Desk(desk.root, api).unattended(*options, HERMES_TELEGRAM__TOKEN=token, **named)
     assert status == 0, said
     assert "With another bot, what is open stays in the database" in " ".join(said.split())
