@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
-"""The first list of a folder may take this long: events of all folders wait for it, and its own boot may take 30 s."""
+"""Events wait this long, at most, for the lists of all folders: OpenCode may need 30 s to start one folder."""
 FIRST_LIST_PAUSE_S: Final = 0.5
 LONGEST_LIST_PAUSE_S: Final = 60.0
 LEARN_PAUSES_S: Final = (0.0, 0.5, 2.0, 8.0, 30.0)
@@ -67,7 +67,7 @@ class Arrivals:
 
         A folder of which not all is known by then is listed again and again in the background.
         """
-        count, unknown = await self._list_all(folders, PATIENCE_S)
+        count, unknown = await self._list_all(folders, until_s=asyncio.get_running_loop().time() + PATIENCE_S)
         if unknown:
             self._background.spawn(self._list_until_known(unknown))
         return count
@@ -89,8 +89,8 @@ class Arrivals:
         """Take in what an event told of earlier asks, or of a session. Raises StoreError."""
         await self._intake.take(signal, heard_by=self._server.name)
 
-    async def _list_all(self, folders: Collection[str], patience_s: float | None = None) -> tuple[int, set[str]]:
-        """Take in what is pending in these folders, each of which may take `patience_s` to list it.
+    async def _list_all(self, folders: Collection[str], *, until_s: float | None = None) -> tuple[int, set[str]]:
+        """Take in what is pending in these folders; wait for their lists until then, by the time of the event loop.
 
         Return the number of asks, and the folders of which not all is known.
         """
@@ -98,7 +98,7 @@ class Arrivals:
         for folder in sorted(folders):
             # One folder with a broken configuration, or one broken record, must not hide the questions of all others.
             try:
-                async with asyncio.timeout(patience_s):
+                async with asyncio.timeout_at(until_s):
                     pending = await self._server.pending(folder)
             except (AgentError, TimeoutError) as error:
                 self._log_unknown(folder, error)
