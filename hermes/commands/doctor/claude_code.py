@@ -47,10 +47,11 @@ def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
     python = words[words.index("-I") - 1]
     named = {before.removeprefix("--"): after for before, after in pairwise(words)}
     paths = around.paths_of(named)
-    yield loads(AREA, python, mend) or AREA.broken(
+    again = replace(around, config_file=paths["config"]).hermes("install", "claude-code")
+    yield loads(AREA, python, again) or AREA.broken(
         "python",
         f"{python} cannot load Hermes, so no hook starts",
-        replace(around, config_file=paths["config"]).hermes("install", "claude-code"),
+        again,
         lambda: around.put(install.install, paths),
     )
     yield in_use(AREA, around, named, mend)

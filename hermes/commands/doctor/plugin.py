@@ -64,15 +64,20 @@ class Placed:
     def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
         """Return a finding whose fix installs the plugin again, with its own paths: they may be there on purpose."""
         paths = around.paths_of(settings)
-        mend = self.mend(replace(around, config_file=paths["config"]))
-        return self.area.broken(check, seen, mend, lambda: around.put(self.plugin.install, paths))
+        return self.area.broken(
+            check, seen, self._again(around, settings), lambda: around.put(self.plugin.install, paths)
+        )
+
+    def _again(self, around: Around, settings: Mapping[str, object]) -> str:
+        """Return the command that installs the plugin again for the configuration that it names."""
+        return self.mend(replace(around, config_file=around.paths_of(settings)["config"]))
 
     def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
         python = str(settings.get("python") or "")
         if not os.access(python, os.X_OK) or not Path(python).is_file():
             seen = f"{python or 'none'} is not a program, so no hook can start"
             return [self._outdated(around, settings, "python", seen)]
-        if (found := loads(self.area, python, self.mend(around))) is not None:
+        if (found := loads(self.area, python, self._again(around, settings))) is not None:
             return [found]
         return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
 

@@ -116,10 +116,11 @@ async def test_a_python_without_hermes_is_broken(patient: Patient) -> None:
 
 
 async def test_a_python_with_another_hermes_is_a_warning(patient: Patient) -> None:
-    """Nothing is written over: it may be meant."""
-    altered(patient, python=str(patient.program("python", "echo 0.0.9")))
+    """Nothing is written over: it may be meant. The command keeps the configuration that asks."""
+    altered(patient, python=str(patient.program("python", "echo 0.0.9")), config="/theirs/config")
     found = named(await OPENCODE.look(patient.around()), "python")
     assert (found.verdict, found.fix) == ("warning", None)
+    assert found.mend == "hermes install opencode --config /theirs/config"
     assert f"has Hermes 0.0.9, this is {__version__}" in found.seen
 
 
