@@ -68,14 +68,14 @@ def _run(arguments: list[str] | None) -> None:
     except HermesError as error:
         _leave(str(error), FAILED)
     except (RuntimeError, FileNotFoundError):
-        if (why := _nowhere()) is None:
+        if (why := _why_no_folder()) is None:
             raise
         _leave(why, WRONG)
     except KeyboardInterrupt:
         _leave("stopped", 130)
 
 
-def _nowhere() -> str | None:
+def _why_no_folder() -> str | None:
     """Return why a path leads nowhere: the user has no home folder, or the current folder was removed; None if not."""
     try:
         Path.home()

@@ -175,7 +175,7 @@ def _is_meant(text: Text, entry: Entry) -> bool:
     """Tell whether a reply is an answer to the question on show: not if it replies to a request to type of before.
 
     Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it. An unknown
-    message may be such a request. A reply to "Is this your answer?" may be a yes or a no to that.
+    message may be such a request. A reply to an offer, such as "Is this your answer?", may be a yes or a no to that.
     """
     if text.reply_to in {side.message_id for side in entry.phone.sides if side.kind == "offer"}:
         return False

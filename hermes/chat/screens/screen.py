@@ -28,8 +28,8 @@ class Look:
     `tz` is None for the machine's own zone. `group` is true if the chat is a group. `context_chars` limits the agent's
     last words. `remind_s` is the time to the first reminder; each later one comes after twice the time of the one
     before. `on_expiry` is the rule for asks that nobody answers, `permission_expiry` the rule for permissions.
-    `prompted` are the agents that take prompts from this phone, with their abilities, and `projects` those to which it
-    may write, () for all.
+    `prompted` are the agents that take prompts from this phone, with their abilities. `projects` are the projects that
+    this phone may write to, () for all.
     """
 
     tz: tzinfo | None

@@ -154,7 +154,7 @@ class Background:
 
     @contextmanager
     def alone(self, bot_id: int) -> Iterator[None]:
-        """Hold the lock of the bot, so that no listener of this machine takes its updates.
+        """Hold the lock of the bot, and of a shared store, so that no listener of this machine takes the updates.
 
         Raises:
             Held: another process holds it and does not stop, or the person does not want it to stop.

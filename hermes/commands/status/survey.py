@@ -259,8 +259,9 @@ async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may
 
 def _since_s(store: Store, holder: process_lock.Holder) -> float:
     """Return since when it holds the lock, by the clock of the store; 0 if the file does not say it."""
-    is_known = store.is_shared and holder.since_s
-    return holder.since_s + (store.now() - store.home.now() if is_known else 0.0)
+    if not (store.is_shared and holder.since_s):
+        return holder.since_s
+    return holder.since_s + store.now() - store.home.now()
 
 
 async def _machines(store: Store, now_s: float) -> tuple[MachineStatus, ...]:

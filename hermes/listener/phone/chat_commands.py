@@ -101,14 +101,16 @@ class Commands:
 
     def is_lock(self, text: Text) -> bool:
         """Tell whether this text locks the phone."""
-        found = _COMMAND.match((text.text or "").strip())
-        return found is not None and found[1].lower() == "lock" and not self._is_for_another(found[2])
+        return self._named(text) == "lock"
 
-    def is_one(self, text: Text) -> bool:
+    def is_command(self, text: Text) -> bool:
         """Tell whether this text is a command for this bot."""
+        return self._named(text) in {*_GREETINGS, *hints.COMMANDS, *hints.PROMPT_COMMANDS}
+
+    def _named(self, text: Text) -> str:
+        """Return what stands in the place of a command, "" if there is none, or it is for another bot."""
         found = _COMMAND.match((text.text or "").strip())
-        known = {*_GREETINGS, *hints.COMMANDS, *hints.PROMPT_COMMANDS}
-        return found is not None and found[1].lower() in known and not self._is_for_another(found[2])
+        return "" if found is None or self._is_for_another(found[2]) else found[1].lower()
 
     def _is_for_another(self, bot: str | None) -> bool:
         return bool(bot and self._username) and (bot or "").lower() != self._username.lower()

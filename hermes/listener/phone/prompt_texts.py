@@ -130,7 +130,7 @@ class PromptTexts:
             return None
         return to.target
 
-    def may_be_one(self, text: Text) -> bool:
+    def may_be_prompt(self, text: Text) -> bool:
         """Tell whether this text may be a prompt: by its reply or its topic, or because it is forwarded to a topic."""
         there = replace(text, thread_id=text.thread_id or text.forwarded_to)
         return prompt_routing.route(there, self.sessions(), self._topics.target(there, self.sessions())) is not None

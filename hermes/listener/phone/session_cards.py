@@ -128,8 +128,8 @@ class SessionCards:
 
         return await self._card_of(listed.target, seen)
 
-    async def _card_of(self, target: Target, seen: Callable[[Card], Card]) -> Card:
-        """Return the card of a session, after the change `seen`; a session that has none gets one. Raises NotSaved."""
+    async def _card_of(self, target: Target, change: Callable[[Card], Card]) -> Card:
+        """Return the card of a session after this change; a session that has none gets one. Raises NotSaved."""
         source = target.source
 
         def is_it(card: Card) -> bool:
@@ -139,12 +139,12 @@ class SessionCards:
 
         fresh = Card(random_id(), self._entries.chat_id, target)
         try:
-            return await self._cards.make(is_it, lambda: fresh, seen)
+            return await self._cards.make(is_it, lambda: fresh, change)
         except InUse:  # its user keeps it locked: the list is shown nevertheless
             known = next((card for card in self._cards.all() if is_it(card)), None)
             if known is None:
                 raise
-            return seen(known)
+            return change(known)
 
     async def _turn(self, tap: Tap, number: int) -> None:
         wanted = self._lists.shown.get(tap.message_id)

@@ -144,10 +144,10 @@ class Texts:
 
     def is_to_bot(self, text: Text) -> bool:
         """Tell whether a person writes this to Hermes: in a group, people also talk to each other."""
-        if not text.group or self._commands.is_one(text):
+        if not text.group or self._commands.is_command(text):
             return True
         seen = self._topics.seen(text)
-        return routing.route(seen, self._entries.all()) != routing.Ignore() or self._prompts.may_be_one(seen)
+        return routing.route(seen, self._entries.all()) != routing.Ignore() or self._prompts.may_be_prompt(seen)
 
     async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> bool:
         """Let the edit of a prompt have its effect; say that any other edit has none, unless the phone is locked.

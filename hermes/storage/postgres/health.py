@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hermes.storage.postgres.clock import TIME
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -19,7 +21,6 @@ SELECT current_setting('server_version_num')::int / 10000, current_setting('serv
        ARRAY(SELECT name FROM unnest(ARRAY['fsync', 'full_page_writes', 'synchronous_commit']) AS name
              WHERE current_setting(name) = 'off')
 """
-_TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _READS_CHAT: Final = """
 SELECT has_any_column_privilege('hermes.chats', 'SELECT') OR has_column_privilege('hermes.entries', 'phone', 'SELECT')
        OR (SELECT rolbypassrls FROM pg_roles WHERE rolname = current_user)
@@ -65,7 +66,7 @@ async def server(connection: Connection, now: Callable[[], float]) -> Server:
     """Return the state of the server; `now` is the clock of this machine. Raises StoreError."""
     [(major, version, user, off)] = await connection.read(_ABOUT)
     began_s, began = now(), time.perf_counter()
-    [(told_s,)] = await connection.read(_TIME)
+    [(told_s,)] = await connection.read(TIME)
     took_s = time.perf_counter() - began
     ahead_s = told_s - (began_s + took_s / 2)
     return Server(major, version, user, tuple(off), took_s, ahead_s, connection.has_tls)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.errors import StoreError
 from hermes.storage.codec import CARDS, LISTS, NOTICES, PROMPTS
 from hermes.storage.postgres import membership, migrations, pooler
-from hermes.storage.postgres.clock import SharedClock, awake_or_asleep
+from hermes.storage.postgres.clock import TIME, SharedClock, awake_or_asleep
 from hermes.storage.postgres.closed import ClosedEntries
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.entries import OpenEntries
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from hermes.storage.reading import Survey
     from hermes.storage.store import Changed, Missed
 
-_TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _LEAVING_S: Final = 3.0
 """A process that ends waits this long, at most, for a database. Its leases run out by themselves."""
 
@@ -258,5 +257,5 @@ class PostgresStore:
         self._identity.machine = self._identity.machine or self.home.known_machine()
         await membership.learn(self._connection, self._identity)
         asked_at = self._monotonic()
-        [(epoch_s,)] = await self._connection.read(_TIME)
+        [(epoch_s,)] = await self._connection.read(TIME)
         self._clock.read(epoch_s, asked_at)
