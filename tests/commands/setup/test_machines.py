@@ -9,7 +9,7 @@ import stat
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -439,7 +439,7 @@ def test_who_takes_another_bot_hears_what_stays_with_the_one_before(
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     with running_botapi(token=token, users=(ANN,), chats=(Chat(ANN.id),)) as api:
         options = ("--yes", "--no-agents", "--no-service", *people)
-        named = {"HERMES_STORE__URL": database.address().url} if is_named else {}
+        named: dict[str, Any] = {"HERMES_STORE__URL": database.address().url} if is_named else {}
         status, said = Desk(desk.root, api).unattended(*options, HERMES_TELEGRAM__TOKEN=token, **named)
     assert status == 0, said
     assert "With another bot, what is open stays in the database" in " ".join(said.split())
