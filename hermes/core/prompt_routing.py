@@ -135,10 +135,15 @@ def offered(known: Sessions) -> tuple[Target, ...]:
 
 def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None:
     """Return the session of an ask or a notice as a target; None if it takes no prompts from the phone."""
-    can = known.abilities.get(source.agent)
-    if can is None or not is_in(source, known.projects) or source.session_id == can.no_session != "":
+    if not may_write(source, known.abilities, known.projects):
         return None
-    return Target(root_of(source), agent_name, can)
+    return Target(root_of(source), agent_name, known.abilities[source.agent])
+
+
+def may_write(source: Source, abilities: Mapping[str, PromptAbilities], projects: tuple[str, ...]) -> bool:
+    """Tell whether the phone may send prompts to this session; `abilities` are those of the agents by their names."""
+    can = abilities.get(source.agent)
+    return can is not None and is_in(source, projects) and not (source.session_id == can.no_session != "")
 
 
 def is_in(source: Source, projects: tuple[str, ...]) -> bool:
@@ -158,8 +163,8 @@ def moved(prompt: Prompt, server: str) -> Prompt:
 
 def refusal(source: Source, projects: tuple[str, ...] | None) -> str:
     """Return why the phone may no longer write to a session, "" if it may. `projects` as of `is_in`; None: to none."""
-    may_write = projects is not None and is_in(source, projects)
-    return "" if may_write else "this phone may no longer write to that project"
+    is_allowed = projects is not None and is_in(source, projects)
+    return "" if is_allowed else "this phone may no longer write to that project"
 
 
 def _is_same(one: Target | None, other: Target | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from hermes.chat.screens.buttons import LIMITS, Rows, shown_label
 from hermes.chat.screens.text import Entity, Line, Mark, Span, cut, dotted, fits, lay, line, one_line, phrase
 from hermes.core.answers import bare_label
-from hermes.core.prompt_routing import is_in
+from hermes.core.prompt_routing import may_write
 from hermes.model.answer import Answer
 from hermes.model.ask import Ask, OnExpiry, Question, Source
 from hermes.model.entry import Entry
@@ -43,8 +43,7 @@ class Look:
 
     def may_write(self, source: Source) -> bool:
         """Tell whether this phone may send prompts to this session."""
-        can = self.prompted.get(source.agent)
-        return can is not None and source.session_id != can.no_session and is_in(source, self.projects)
+        return may_write(source, self.prompted, self.projects)
 
     def rule(self, ask: Ask) -> OnExpiry:
         """Return the rule for this ask if nobody answers; "keep" is "reject" if its desk dialog does not stay open."""
