@@ -15,6 +15,7 @@ from hermes.commands import install as installing
 from hermes.commands.loading import discard_log, shipped
 from hermes.commands.options import ConfigOption, TestClockOption
 from hermes.config import reading as configuration
+from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
 
 _AGENTS = ", ".join(agent.name for agent in installing.AGENTS)
@@ -99,6 +100,8 @@ def setup(  # noqa: PLR0913 (one argument an option)
     from hermes.commands.setup import given, terminal, wizard
 
     discard_log()
+    if no_agents and agent:
+        raise ConfigError("give --agent or --no-agents, not both.")
     store = given.of_store_options(
         url=store_url,
         join=join,

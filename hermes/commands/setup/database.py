@@ -18,6 +18,7 @@ Check = Callable[[Address], Coroutine[Any, Any, object]]
 """Checks that this machine can use the database. Raises StoreError."""
 
 _URL: Final = "--store-url URL"
+_HOW: Final = "--store-password-file, --store-tls and --store-ca-file"
 _PASSWORD: Final = "--store-password-file FILE, or --yes if it needs none"  # noqa: S105 (options)
 _FORM: Final = "It looks like postgresql://hermes@db.example.org:5432/hermes; the password is asked for next."
 _OTHER_BOT: Final = (
@@ -47,6 +48,8 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: i
     there, is_asked = draft.settings.store, terminal.interactive and not given.store.one_machine
     url = there.url or None if given.store.url is None and given.store.says_how else given.store.url
     if url is None and not (there.url or is_asked):
+        if given.store.says_how:
+            raise ConfigError(f"{_HOW} say how to reach a database, and there is none: give {_URL} or --join URL, too.")
         return None
     terminal.title("Your machines")
     if there.address is not None and draft.config is not None and draft.config.telegram.bot_id != bot_id:

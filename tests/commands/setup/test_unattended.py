@@ -94,6 +94,22 @@ def test_an_address_that_is_none_is_not_out_of_reach(desk: Desk, url: str) -> No
     assert "reached" not in said
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--no-agents", "--agent", "opencode"), "give --agent or --no-agents, not both."),
+        (("--no-agents", "--store-tls", "off"), "and there is none: give --store-url URL or --join URL, too."),
+        (("--no-agents", "--one-machine", "--store-password-file", "x"), "give --store-url URL or --join URL, too."),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(desk: Desk, options: tuple[str, ...], why: str) -> None:
+    """What somebody typed is not passed over; nothing is written."""
+    people = ("--chat", "7", "--user", "7", "--no-service")
+    status, said = desk.unattended(*people, *options, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, why in " ".join(said.split())) == (2, True), said
+    assert not desk.config.exists()
+
+
 def test_who_is_named_twice_is_one_person(desk: Desk) -> None:
     """In the order of the options."""
     options = ("--chat", "-4242", "--no-agents", "--no-service", "--user", "7", "--user", "5", "--user", "7")
