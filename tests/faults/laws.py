@@ -160,7 +160,7 @@ def time_ran_out_rightly(
         yield f"{ask.token} expired, though nothing expires here"
     elif open_s < FLEETING_S - (SLACK_S + stalled_s) * pace:
         yield f"{ask.token} expired after {open_s:.1f} s of {FLEETING_S} s"
-    elif gap_s > since_s and not reopened:
+    elif since_s < gap_s < person.over_s and not reopened:
         yield f"{ask.token} expired within ten minutes of a gap in which nobody could answer"
 
 

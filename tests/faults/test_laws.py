@@ -179,6 +179,7 @@ def test_the_desk_may_answer_again_before_hermes_asks_again(
         (100.0 + FLEETING_S / 2, {}, "expired after 20.0 s of 40 s"),
         (100.0 + FLEETING_S / 2, {"pace": 2.0}, ""),
         (100.0 + FLEETING_S, {"gap_s": 101.0}, "a gap in which nobody could answer"),
+        (100.0 + FLEETING_S, {"gap_s": 101.0 + FLEETING_S}, ""),
         (90.0 + FLEETING_S, {}, "expired after 30.0 s of 40 s"),
         (90.0 + FLEETING_S, {"reopened": True}, ""),
         (100.0 + FLEETING_S, {"reopened": True, "gap_s": 101.0}, ""),
