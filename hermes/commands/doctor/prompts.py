@@ -5,7 +5,7 @@ from typing import Final
 
 from hermes.commands.doctor import listener
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.service import ServiceState, config_of, service_state
+from hermes.commands.service import service_state
 from hermes.core.prompt_routing import is_in
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.model.ask import Source
@@ -47,7 +47,7 @@ async def _known_to(store: Store) -> list[Source]:
 def _listener(around: Around) -> list[Finding]:
     """Report it if no listener runs all the time: one that an agent's question starts does not hear a prompt."""
     state, holder = service_state(machine=listener.machine(around)), listener.holder(around)
-    if _serves(state, around):
+    if state.is_running and state.is_of(around.config_file):
         return [AREA.good("listener", "the service takes them")]
     install = around.hermes("install", "service")
     if holder is None or holder.who.startswith(UNTIL_IDLE):
@@ -56,9 +56,3 @@ def _listener(around: Around) -> list[Finding]:
     if state.kind == "none":
         return [AREA.good("listener", f"{holder} takes them")]
     return [AREA.warning("listener", f"{holder} takes them, and no service starts it again if it ends", install)]
-
-
-def _serves(state: ServiceState, around: Around) -> bool:
-    """Tell whether the service runs, or is being started, with this configuration."""
-    runs = state.active or state.detail.startswith("activating")
-    return state.installed and runs and config_of(state) == around.config_file

@@ -6,12 +6,10 @@ it is done, and are safe to repeat. They never overwrite or remove a file that H
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 from hermes.commands.service import launchd, systemd
 from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
-from hermes.config.reading import config_path as path_of_config
 from hermes.errors import ConfigError
 from hermes.storage import installed_files
 
@@ -20,7 +18,6 @@ __all__ = [
     "Machine",
     "Ran",
     "ServiceState",
-    "config_of",
     "install_service",
     "is_service_installed",
     "restart_service",
@@ -79,12 +76,6 @@ def service_state(what: str = "service", *, machine: Machine | None = None) -> S
     if machine.platform == "darwin":
         return launchd.state(JOBS[what], machine)
     return systemd.state(JOBS[what], machine)
-
-
-def config_of(state: ServiceState) -> Path:
-    """Return the configuration that the installed service reads."""
-    named = next((Path(after) for before, after in pairwise(state.command) if before == "--config"), None)
-    return path_of_config(named, environ={})
 
 
 def is_service_installed(what: str = "service", *, machine: Machine) -> bool:

@@ -6,8 +6,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
+
+from hermes.config.reading import config_path
 
 COMMAND_S = 60
 
@@ -92,3 +95,18 @@ class ServiceState:
     detail: str
     pid: int = 0
     command: tuple[str, ...] = ()
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration that the installed service reads."""
+        named = next((Path(after) for before, after in pairwise(self.command) if before == "--config"), None)
+        return config_path(named, environ={})
+
+    def is_of(self, place: Path) -> bool:
+        """Tell whether it is installed, and for this configuration; if its command cannot be read, that is assumed."""
+        return self.installed and (not self.command or self.config_path == place)
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it runs, or is being started."""
+        return self.active or self.detail.startswith("activating")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from hermes.commands.install import is_any_connected
-from hermes.commands.service import Machine, ServiceState, config_of, install_service, restart_service, service_state
+from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
 from hermes.commands.setup.file import without_asked
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
@@ -79,7 +79,7 @@ class Background:
         if self._revive is not None or self._store.holder(LISTENER) is not None:
             return True
         state = self._state()
-        return (self._is_ours(state) and state.enabled) or is_any_connected(self._environ)
+        return (state.is_of(self._place) and state.enabled) or is_any_connected(self._environ)
 
     def always_listens(self) -> bool:
         """Tell whether our service is enabled, or a listener runs, or is started again, that does not leave by itself.
@@ -87,7 +87,7 @@ class Background:
         Raises StoreError.
         """
         state, holder = self._state(), self._stopped or self._store.holder(LISTENER)
-        return (self._is_ours(state) and state.enabled) or (holder is not None and not _leaves(holder))
+        return (state.is_of(self._place) and state.enabled) or (holder is not None and not _leaves(holder))
 
     # --- the service ----------------------------------------------------------------------------------------
 
@@ -110,8 +110,8 @@ class Background:
         if state.installed:
             say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
             say(f"The service is installed{but} ({state.detail}).")
-            if not self._is_ours(state):
-                terminal.warn(f"It uses {config_of(state)}, not {self._place}, and stays as it is.")
+            if not state.is_of(self._place):
+                terminal.warn(f"It uses {state.config_path}, not {self._place}, and stays as it is.")
             return False
         terminal.say(_READY if need is None else f"{need.why} The service is one; without it, {need.waits}.")
         return terminal.ask("Install the service?", default=True, option="--service or --no-service")
@@ -124,7 +124,7 @@ class Background:
     def wake_service(self) -> list[str]:
         """Start our enabled service if it is down; return a sentence, if so. Raises ServiceError."""
         state = self._state()
-        if not self._is_ours(state) or not state.enabled or _is_up(state):
+        if not state.is_of(self._place) or not state.enabled or _is_up(state):
             return []
         return [f"The service did not run and was started: {self._restarted()}"]
 
@@ -133,9 +133,6 @@ class Background:
 
     def _restarted(self) -> str:
         return restart_service(log=self._log, machine=self._machine)
-
-    def _is_ours(self, state: ServiceState) -> bool:
-        return state.installed and config_of(state) == self._place
 
     # --- the listener ---------------------------------------------------------------------------------------
 
@@ -197,7 +194,7 @@ class Background:
         raise ServiceError.
         """
         state = self._state()
-        if state.pid and (state.pid == holder.pid or self._is_ours(state)):
+        if state.pid and (state.pid == holder.pid or state.is_of(self._place)):
             return lambda: f"The service was started again: {self._restarted()}"
         return partial(self._start_listener, until_idle=_leaves(holder))
 
