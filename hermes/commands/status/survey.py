@@ -188,15 +188,14 @@ async def gather(
     asks_start_it: bool = False,
     warnings: tuple[str, ...] = (),
     health: Health = ask_health,
-    now: Callable[[], float] | None = None,
 ) -> Status:
-    """Return the status. `health` asks all servers at the same time. `now` is the clock, None for that of the store.
+    """Return the status. `health` asks all servers at the same time.
 
     `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks. `warnings` are
     further sentences for people.
     """
     survey = await store.survey()
-    now_s = (now or store.now)()
+    now_s = store.now()
     bot_id = config.phone.bot_id if config.phone else None
     memory, of_memory = await _memory(store, bot_id)
     warnings = (*warnings, *of_memory)

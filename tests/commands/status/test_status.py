@@ -69,8 +69,8 @@ async def look(
     asks_start_it: bool = False,
 ) -> Status:
     """Gather at NOW_S."""
-    config, at = a_config(store.home.root, *servers), lambda: NOW_S
-    return await gather(config, store, config_file=config_file, asks_start_it=asks_start_it, health=health, now=at)
+    config = a_config(store.home.root, *servers)
+    return await gather(config, store, config_file=config_file, asks_start_it=asks_start_it, health=health)
 
 
 def words(status: Status) -> str:
@@ -112,7 +112,8 @@ async def test_a_running_listener_is_named(store: FileStore) -> None:
     """With its process, since when, and the last time that Telegram answered."""
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
     with store.home.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.home.root), store, now=lambda: NOW_S + 7500)
+        later = a_store(store.home.root, now=lambda: NOW_S + 7500)
+        status = await gather(a_config(store.home.root), later)
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
     assert f"● listener for 2 h 05 min · hermes listen (pid {os.getpid()})\n" in words(status)
     assert "! Telegram reached 2 h 05 min ago\n" in words(status)
@@ -160,16 +161,16 @@ async def test_a_locked_phone_is_said(store: FileStore) -> None:
 async def test_a_person_who_is_away_is_said(store: FileStore) -> None:
     """And how long things wait at the computer otherwise, if they do."""
     config = a_config(store.home.root)
-    assert " you " not in words(await gather(config, store, now=lambda: NOW_S))
+    assert " you " not in words(await gather(config, store))
     waiting = config.model_copy(update={"questions": Questions.model_validate({"post_after": "90s"})})
-    there = words(await gather(waiting, store, now=lambda: NOW_S))
+    there = words(await gather(waiting, store))
     assert "● you      at the computer: questions and notices wait 1 min there first (/away ends that)\n" in there
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, is_away=True))
     for one in (config, waiting):
-        gone = words(await gather(one, store, now=lambda: NOW_S))
+        gone = words(await gather(one, store))
         assert "● you      away: questions and notices go to the phone at once, until /desk there\n" in gone
     agent_only = waiting.model_copy(update={"phone": None})
-    assert " you " not in words(await gather(agent_only, store, now=lambda: NOW_S))
+    assert " you " not in words(await gather(agent_only, store))
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ async def test_a_person_who_is_away_is_said(store: FileStore) -> None:
 async def test_what_the_phone_may_start_is_said(store: FileStore, prompts: dict[str, object], said: str) -> None:
     """On or off, and for which projects; their names are only text."""
     config = a_config(store.home.root).model_copy(update={"prompts": Prompts.model_validate(prompts)})
-    status = await gather(config, store, now=lambda: NOW_S)
+    status = await gather(config, store)
     assert said in lines(status)
     told = json.loads(to_json(status))["prompts"]
     assert told == {"enabled": False, "projects": []} | prompts
@@ -197,7 +198,7 @@ async def test_what_the_phone_may_start_is_said(store: FileStore, prompts: dict[
 async def test_prompts_need_a_listener(store: FileStore) -> None:
     """Without one they wait, as answers do."""
     config = a_config(store.home.root).model_copy(update={"prompts": Prompts(enabled=True)})
-    assert "nobody listens: answers and prompts wait until" in words(await gather(config, store, now=lambda: NOW_S))
+    assert "nobody listens: answers and prompts wait until" in words(await gather(config, store))
 
 
 async def test_trouble_with_the_chat_is_said(store: FileStore) -> None:
@@ -331,7 +332,7 @@ async def test_a_machine_without_a_bot_lacks_nothing(store: FileStore) -> None:
     url = "postgresql://ci@127.0.0.1/hermes"
     config = Config.model_validate({"store": {"path": store.home.root, "url": url}})
     with store.home.hold(LISTENER, "hermes listen"):
-        status = await gather(config, store, now=lambda: NOW_S)
+        status = await gather(config, store)
     assert verdict(status) == (False, "all is well, 0 open")
     assert "Telegram agent-only: another machine brings the questions of this one to the phone" in words(status)
 
@@ -443,7 +444,8 @@ async def test_ages_are_shown_in_one_unit(store: FileStore, age_s: float, shown:
 async def test_how_long_it_listens_is_shown_in_two_units(store: FileStore, lasted_s: float, shown: str) -> None:
     """At most."""
     with store.home.hold(LISTENER, "hermes listen"):
-        status = await gather(a_config(store.home.root), store, now=lambda: NOW_S + lasted_s)
+        later = a_store(store.home.root, now=lambda: NOW_S + lasted_s)
+        status = await gather(a_config(store.home.root), later)
     assert f"for {shown} · " in words(status)
 
 
