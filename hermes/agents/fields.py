@@ -55,6 +55,12 @@ def words_of(record: Record, key: str, where: str) -> str:
     return "" if record.get(key) is None else text_of(record, key, where)
 
 
+def said_of(record: Record, key: str) -> str:
+    """Return a text, "" if it is missing or of another type."""
+    value = record.get(key)
+    return sound(value) if isinstance(value, str) else ""
+
+
 def id_of(record: Record, key: str, where: str) -> str:
     """Read an id: a text of 1 to 200 characters."""
     value = text_of(record, key, where)

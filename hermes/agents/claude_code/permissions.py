@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes.agents.fields import Record, json_of, more_of, sound
+from hermes.agents.fields import Record, json_of, more_of, said_of
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: dict[str, DeedKind] = {
@@ -53,7 +53,7 @@ _CELL: dict[str, str] = {"delete": "deletes", "insert": "inserts a cell after", 
 def read_permission(tool: str, given: Record) -> Permission:
     """Read the action of a tool from its input. The input of an unknown tool or of another shape is shown as JSON."""
     kind = _KINDS.get(tool, "other")
-    what = next((said for key in _NAMED.get(kind, ()) if (said := _said(given, key))), "")
+    what = next((said for key in _NAMED.get(kind, ()) if (said := said_of(given, key))), "")
     if kind == "other" or not what:
         more = json_of(given, indent=1) if given else ""
         return Permission(tool, "other", tool, more, patterns=(tool,))
@@ -77,7 +77,7 @@ def _conditions(tool: str, given: Record) -> Iterator[str]:
     if given.get("replace_all") is True:
         yield "(everywhere in the file)"
     if tool == "NotebookEdit":
-        mode, cell = _said(given, "edit_mode") or "replace", " ".join(_said(given, "cell_id").split())
+        mode, cell = said_of(given, "edit_mode") or "replace", " ".join(said_of(given, "cell_id").split())
         does = _CELL.get(mode, json.dumps(mode, ensure_ascii=False))
         yield f"{does} {f'the cell {cell}' if cell else 'a cell that it does not name'}"
 
@@ -86,9 +86,4 @@ def _changes(given: Record) -> Iterator[str]:
     """Yield the lines of the change as in a diff, with "-" or "+" in front."""
     for sign, keys in (("-", ("old_string",)), ("+", ("new_string", "content", "new_source"))):
         for key in keys:
-            yield from (f"{sign}{line}" for line in _said(given, key).splitlines())
-
-
-def _said(given: Record, key: str) -> str:
-    value = given.get(key)
-    return sound(value) if isinstance(value, str) else ""
+            yield from (f"{sign}{line}" for line in said_of(given, key).splitlines())

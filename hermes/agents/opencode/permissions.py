@@ -20,7 +20,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, json_of, more_of, sound, text_of, texts_of
+from hermes.agents.fields import Record, id_of, json_of, more_of, said_of, sound, text_of, texts_of
 from hermes.errors import PayloadError
 from hermes.model.answer import Refused
 from hermes.model.ask import DeedKind, Permission
@@ -61,7 +61,7 @@ def read_permission(record: Record) -> Permission:
     metadata = _quiet(record.get("metadata"))
     what, detail = _deed(kind, patterns, metadata)
     # 1.1.53 sends only the single commands of a line, without the operators and redirections between them.
-    partial = _names_call(record) or (kind == "command" and not _said(metadata, "command"))
+    partial = _names_call(record) or (kind == "command" and not said_of(metadata, "command"))
     always = texts_of(record, "always", where)
     if len(patterns) > _PATTERNS:
         always = ()  # too many for a person to check, so "always" is not offered
@@ -79,16 +79,16 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
     listed = "\n".join(patterns)
     match kind:
         case "command":
-            what = _said(metadata, "command") or listed
+            what = said_of(metadata, "command") or listed
             return what, "\n".join(_more(kind, metadata, what))
         case "change":
-            named = listed or _said(metadata, "filepath") or _said(metadata, "filePath")
-            return named, "\n".join((*_files(metadata), *_more(kind, metadata, named), _said(metadata, "diff")))
+            named = listed or said_of(metadata, "filepath") or said_of(metadata, "filePath")
+            return named, "\n".join((*_files(metadata), *_more(kind, metadata, named), said_of(metadata, "diff")))
         case "folder":
-            inside = _said(metadata, "command") or _said(metadata, "filepath") or _said(metadata, "filePath")
+            inside = said_of(metadata, "command") or said_of(metadata, "filepath") or said_of(metadata, "filePath")
             return listed, "\n".join((inside, *_more(kind, metadata, inside)))  # see `completed`
         case "fetch":
-            what = _said(metadata, "url") or listed
+            what = said_of(metadata, "url") or listed
             return what, "\n".join(_more(kind, metadata, what))
         case _:
             return listed, "\n".join(_more(kind, metadata, listed))
@@ -113,7 +113,7 @@ def _files(metadata: Record) -> Iterator[str]:
     """Yield a line for each file that a patch deletes or moves."""
     files = metadata.get("files")
     for one in map(_quiet, files if isinstance(files, list) else []):
-        name, moved = (" ".join(_said(one, key).split()) for key in ("filePath", "movePath"))
+        name, moved = (" ".join(said_of(one, key).split()) for key in ("filePath", "movePath"))
         if one.get("type") == "delete":
             yield f"deletes the file {name}"
         if moved:
@@ -135,7 +135,7 @@ def _completed(permission: Permission, given: Record) -> Permission:
     lines = frozenset(detail.splitlines())
     match kind:
         case "command":
-            what = _line(permission, _said(given, "command"))
+            what = _line(permission, said_of(given, "command"))
             if not what:
                 return permission
             detail = _joined(detail, *_more(kind, given, what, lines))
@@ -143,7 +143,7 @@ def _completed(permission: Permission, given: Record) -> Permission:
         case "folder":
             # The first line names the command or file; it is empty if only the input does.
             inside, _, rest = detail.partition("\n")
-            inside = inside or _said(given, "command") or _said(given, "filePath") or _said(given, "path")
+            inside = inside or said_of(given, "command") or said_of(given, "filePath") or said_of(given, "path")
             detail = "\n".join((inside, *rest.splitlines(), *_more(kind, given, inside, lines)))
         case "change":
             diff = _HUNK.search(detail) is not None
@@ -169,11 +169,6 @@ def _line(permission: Permission, command: str) -> str:
 
 def _joined(*texts: str) -> str:
     return "\n".join(text for text in texts if text)
-
-
-def _said(metadata: Record, key: str) -> str:
-    value = metadata.get(key)
-    return sound(value) if isinstance(value, str) else ""
 
 
 def _quiet(value: object) -> Record:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hermes.agents.fields import Record, more_of, sound, text_of, texts_of, words_of
+from hermes.agents.fields import Record, more_of, said_of, text_of, texts_of, words_of
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: Final[dict[str, DeedKind]] = {
@@ -75,10 +75,10 @@ def completed(permission: Permission, given: object) -> Permission:
     """
     if not isinstance(given, dict) or not given:
         return permission
-    told = [key for key in _TOLD.get(permission.kind, ()) if _said(given, key)]
+    told = [key for key in _TOLD.get(permission.kind, ()) if said_of(given, key)]
     told = told if permission.kind == "change" else told[:1]
     more = "\n".join(more_of(given, {*told, *_UNSAID.get(permission.kind, ())}))
-    first = _said(given, told[0]) if told else ""
+    first = said_of(given, told[0]) if told else ""
     whole = replace(permission, partial=False)
     match permission.kind:
         case "command" | "fetch":
@@ -94,9 +94,9 @@ def completed(permission: Permission, given: object) -> Permission:
 
 def _change(given: Record) -> Iterator[str]:
     """Yield the lines of a change, as those of a diff."""
-    yield from (_said(given, key) for key in ("patch", "patchText"))
-    yield from (f"+{line}" for line in _said(given, "content").splitlines())
-    old, new = _said(given, "oldString").splitlines(), _said(given, "newString").splitlines()
+    yield from (said_of(given, key) for key in ("patch", "patchText"))
+    yield from (f"+{line}" for line in said_of(given, "content").splitlines())
+    old, new = said_of(given, "oldString").splitlines(), said_of(given, "newString").splitlines()
     if len(old) + len(new) > _DIFF_LINES:
         yield from (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
     else:
@@ -105,8 +105,3 @@ def _change(given: Record) -> Iterator[str]:
 
 def _lines(*texts: str) -> str:
     return "\n".join(text for text in texts if text)
-
-
-def _said(given: Record, key: str) -> str:
-    value = given.get(key)
-    return sound(value) if isinstance(value, str) else ""
