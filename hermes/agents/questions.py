@@ -32,8 +32,7 @@ def read_questions(value: object, where: str) -> tuple[Question, ...]:
 
 def _question(value: object, where: str) -> Question:
     record = record_of(value, where)
-    listed = list_of(record.get("options", []), f"{where}.options")
-    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
+    options = read_options(record.get("options", []), f"{where}.options")
     return Question(
         text=text_of(record, "question", where),
         header=words_of(record, "header", where),
@@ -54,6 +53,11 @@ def _said(record: Record, where: str, options: tuple[Option, ...]) -> int:
 def recommended(options: tuple[Option, ...]) -> int | None:
     """Return the index of the first option whose label ends in "(Recommended)", or None if there is none."""
     return next((place for place, one in enumerate(options) if _RECOMMENDED.search(one.label)), None)
+
+
+def read_options(value: object, where: str) -> tuple[Option, ...]:
+    """Read the options of a question: `[{"label", "description"?}]`. Raises PayloadError: they have another shape."""
+    return tuple(_option(one, f"{where}[{place}]") for place, one in enumerate(list_of(value, where)))
 
 
 def _option(value: object, where: str) -> Option:
@@ -107,19 +111,24 @@ def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
     return Replied(request_id, source.session_id, read_answers(word["answers"], "desk"))
 
 
-def labels(ask: Ask, decision: Decision) -> Answers:
-    """Return for each question the labels of its picks in the order chosen, then the free text.
-
-    A skip gives an empty answer to each question.
+def answers_to(count: int, decision: Decision) -> tuple[Answer, ...]:
+    """Return the answers to so many questions: empty ones to those that were left out, or to all after a skip.
 
     Raises:
         ValueError: the decision is no answer (a reject, a release).
     """
-    if decision.kind == "skip":
-        return ((),) * len(ask.questions)
-    if decision.kind != "answer":
+    if decision.kind not in {"answer", "skip"}:
         raise ValueError(f"a {decision.kind} has no answers")
-    given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
+    given = decision.answers if decision.kind == "answer" else ()
+    return given + (Answer(),) * (count - len(given))
+
+
+def labels(ask: Ask, decision: Decision) -> Answers:
+    """Return for each question the labels of its picks in the order chosen, then the free text.
+
+    Raises ValueError, as `answers_to`.
+    """
+    given = answers_to(len(ask.questions), decision)
     return tuple(_labels(question, one) for question, one in zip(ask.questions, given, strict=True))
 
 

@@ -28,10 +28,10 @@ from dataclasses import replace
 from hermes.agents.claude_code.permissions import read_permission
 from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL
 from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
-from hermes.agents.questions import labels, permission_reply, read_questions
+from hermes.agents.questions import answers_to, labels, permission_reply, read_questions, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
-from hermes.model.ask import Ask, Capabilities, Option, Question, Source
+from hermes.model.ask import Ask, Capabilities, Question, Source
 from hermes.model.notice import Turn
 from hermes.model.prompt import PromptAbilities
 from hermes.model.signals import Asked, Quiet, Replied, SessionEnded, Signal, TurnBegan, TurnEnded
@@ -94,7 +94,8 @@ def _asked(record: Record, machine: str) -> Signal:
         can = capabilities if event == ASKING else BLOCKING
         ask = Ask(source, _questions(given), can)
     elif event == ASKING:
-        ask = _wish(source, tool, given)
+        asked = Ask(source, (), replace(capabilities, can_skip=False))
+        ask = with_wish(asked, read_permission(tool, given))
     else:
         raise PayloadError(f"Claude Code: {event} of a tool other than {TOOL}")
     # ASCII only, so that half of a surrogate pair (JSON can carry one) goes back to the agent unchanged.
@@ -127,12 +128,6 @@ def _questions(given: Record) -> tuple[Question, ...]:
     if len({one.text for one in questions}) < len(questions):
         raise PayloadError(f"{where} has two of the same text, and answers are told by that")
     return questions
-
-
-def _wish(source: Source, tool: str, given: Record) -> Ask:
-    wish = read_permission(tool, given)
-    allowing = Question("May it?", header=" ".join(wish.what.split()), options=(Option("Allow once"),))
-    return Ask(source, (allowing,), replace(capabilities, can_skip=False), permission=wish)
 
 
 def _done(record: Record, _: str) -> Signal:
@@ -226,7 +221,7 @@ def _reply(decision: Decision) -> Reply:
 
 
 def _answers(ask: Ask, decision: Decision) -> Answers:
-    given = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
+    given = answers_to(len(ask.questions), decision)
     return tuple(_joined(*each) for each in zip(labels(ask, decision), given, strict=True))
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 
 from hermes.agents.fields import flag_of, list_of, record_of, text_of, words_of
-from hermes.agents.questions import labels, read_desk, read_source, recommended
+from hermes.agents.questions import labels, read_desk, read_options, read_source, recommended
 from hermes.model.answer import Answers, Decision
-from hermes.model.ask import Ask, Capabilities, Option, Question
+from hermes.model.ask import Ask, Capabilities, Question
 from hermes.model.signals import Asked, Signal
 
 AGENT = "neovate"
@@ -43,8 +43,7 @@ def read(payload: object, *, machine: str) -> Signal:
 
 def _question(value: object, where: str) -> Question:
     record = record_of(value, where)
-    listed = list_of(record.get("options"), f"{where}.options")
-    options = tuple(_option(one, f"{where}.options[{place}]") for place, one in enumerate(listed))
+    options = read_options(record.get("options"), f"{where}.options")
     return Question(
         text=text_of(record, "question", where),
         header=words_of(record, "header", where),
@@ -52,11 +51,6 @@ def _question(value: object, where: str) -> Question:
         multiple=flag_of(record, "multiSelect", where, absent=False),
         recommended=recommended(options),
     )
-
-
-def _option(value: object, where: str) -> Option:
-    record = record_of(value, where)
-    return Option(text_of(record, "label", where), words_of(record, "description", where))
 
 
 # --- decisions to answers -----------------------------------------------------------------------------------

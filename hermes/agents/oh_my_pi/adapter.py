@@ -22,9 +22,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, text_of, words_of
-from hermes.agents.questions import labels, read_desk, read_source
-from hermes.errors import PayloadError
+from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, text_of, words_of
+from hermes.agents.questions import answers_to, labels, read_desk, read_source
 from hermes.model.answer import Answer, Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.notice import Turn
@@ -39,7 +38,6 @@ capabilities = Capabilities(agent_name="oh-my-pi", can_skip=False, notes=True, r
 PROMPTS = PromptAbilities(stops=True, resumes="omp --resume")
 goodbye: str | None = ""
 
-_LATEST_MS = 1e14
 _DUMP = "raw-http-request"  # begins the line with the file to which oh-my-pi wrote a request that failed
 
 # --- payloads to signals ------------------------------------------------------------------------------------
@@ -50,7 +48,7 @@ def read(payload: object, *, machine: str) -> Signal:
     record = record_of(payload, "payload")
     if "began" in record:
         began = record_of(record["began"], "payload.began")
-        began_s = _seconds(began, "at", "payload.began")
+        began_s = moment_of(began, "at", "payload.began")
         turn_id, prompt_id = id_of(began, "id", "payload.began"), words_of(began, "prompt", "payload.began")
         return TurnBegan(AGENT, id_of(record, "session", "payload"), turn_id, began_s, prompt_id, ends_asks=False)
     if "left" in record:
@@ -100,9 +98,8 @@ def _question(record: Record, where: str) -> Question:
 
 def _option(value: object, where: str) -> Option:
     record = record_of(value, where)
-    text_of(record, "label", where)
-    described = words_of(record, "description", where) or words_of(record, "preview", where)
-    return Option(text_of(record, "label", where), described)
+    label = text_of(record, "label", where)
+    return Option(label, words_of(record, "description", where) or words_of(record, "preview", where))
 
 
 def _kept(record: Record) -> dict[str, object]:
@@ -130,20 +127,12 @@ def _ended(record: Record, machine: str) -> TurnEnded:
         source,
         capabilities.agent_name,
         id_of(given, "id", where),
-        None if given.get("began") is None else _seconds(given, "began", where),
-        _seconds(given, "ended", where),
+        None if given.get("began") is None else moment_of(given, "began", where),
+        moment_of(given, "ended", where),
         words=words_of(given, "words", where),
         failure=_reason(words_of(given, "failure", where)),
     )
     return TurnEnded(turn)
-
-
-def _seconds(record: Record, key: str, where: str) -> float:
-    """Read a time in epoch milliseconds as one in seconds."""
-    value = record.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LATEST_MS:
-        raise PayloadError(f"{where}.{key} is not a time")
-    return value / 1000
 
 
 def _reason(failure: str) -> str:
@@ -166,9 +155,7 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
     """
     if decision.kind == "reject":
         return json.dumps({"kind": "cancel"})
-    if decision.kind not in {"answer", "skip"}:
-        raise ValueError(f"a {decision.kind} has no answers")
-    chosen = decision.answers + (Answer(),) * (len(ask.questions) - len(decision.answers))
+    chosen = answers_to(len(ask.questions), decision)
     by_timer = decision.kind == "answer" and decision.by is None
     results = [
         {**kept, **_chosen(ask, question, kept["options"], answer, by_timer=by_timer)}

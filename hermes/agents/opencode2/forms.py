@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, record_of, sound, text_of, words_of
-from hermes.agents.questions import recommended
+from hermes.agents.questions import answers_to, recommended
 from hermes.errors import PayloadError, Unfit
 from hermes.model.answer import Answer, Answers, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
@@ -193,17 +193,12 @@ def fields_of(ask: Ask) -> tuple[Field, ...]:
 
 
 def values(ask: Ask, decision: Decision) -> Answers:
-    """Return for each field the values of its picks in the order chosen, then the free text. A skip leaves all empty.
+    """Return for each field the values of its picks in the order chosen, then the free text.
 
-    Raises:
-        ValueError: the decision is no answer (a reject, a release).
+    Raises ValueError, as `answers_to`.
     """
     fields = fields_of(ask)
-    if decision.kind == "skip":
-        return ((),) * len(fields)
-    if decision.kind != "answer":
-        raise ValueError(f"a {decision.kind} has no answers")
-    given = decision.answers + (Answer(),) * (len(fields) - len(decision.answers))
+    given = answers_to(len(fields), decision)
     return tuple(_values(field, one) for field, one in zip(fields, given, strict=True))
 
 
