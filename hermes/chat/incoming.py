@@ -1,5 +1,10 @@
-"""Reads one update of Telegram: a tap, a text or its edit, a moved group, a blocked bot, or nothing of interest."""
+"""Reads one update of Telegram: a tap, a text or its edit, a moved group, a blocked bot, or nothing of interest.
 
+Only a configured user in the configured chat may do anything. A stranger gets no reply, so that the bot does not reveal
+that it is in use; the log names the user, not the content.
+"""
+
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +15,8 @@ import telegram
 from hermes.model.answer import User
 from hermes.model.events import Tap, Text, TextEdit
 from hermes.model.files import File
+
+log = logging.getLogger(__name__)
 
 _NO_ID = 2**63
 _LONGEST_NAME = 200
@@ -62,6 +69,20 @@ def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, OSError, RecursionError) as error:
         raise ValueError(f"an update of another shape: {error!r}") from error
     return Other(update_id)
+
+
+def is_permitted(incoming: Tap | Text | TextEdit, *, users: frozenset[int], chat_id: int) -> bool:
+    """Tell whether this tap or text comes from one of `users` in the chat; log a warning for any other."""
+    if incoming.user.id in users and incoming.chat_id == chat_id:
+        return True
+    log.warning(
+        "a %s of user %d in chat %d was ignored (update %d): not a configured user in the configured chat",
+        "tap" if isinstance(incoming, Tap) else "text",
+        incoming.user.id,
+        incoming.chat_id,
+        incoming.update_id,
+    )
+    return False
 
 
 def _tap(update_id: int, query: telegram.CallbackQuery, at_s: float) -> Tap | Other:

@@ -1,13 +1,14 @@
 """Reading one update: what a person did, and nothing that is not for Hermes."""
 
-from collections.abc import AsyncIterator, Iterator
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hermes.chat.bot import Bot
-from hermes.chat.incoming import Blocked, Migrated, Other, read_update
+from hermes.chat.incoming import Blocked, Migrated, Other, is_permitted, read_update
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.main_message import Screen
 from hermes.model.answer import User
@@ -17,6 +18,8 @@ from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 from hermes.sandbox.phone import file_of
 
 ANN, GROUP, TEAM = 1001, -500, -1001234567890
+BOB, OTHER = 1002, -501
+USERS = frozenset({ANN})
 DAY_S = 86400.0
 SCREEN = Screen("Which?", (), ((Button("A", "a1"),),))
 
@@ -319,3 +322,47 @@ async def test_a_voice_note_is_read(bot: Bot, api: RunningBotApi) -> None:
     assert read.text is None
     assert read.file is not None
     assert (read.file.is_voice, read.file.size, read.file.album) == (True, 4, "")
+
+
+# --- who may do anything at all ------------------------------------------------------------------------------------
+
+Make = Callable[[int, int], Tap | Text]
+
+
+def a_text(user: int, chat: int) -> Text:
+    """A text that nobody else should read."""
+    return Text(7, 1.0, User(user, "Mallory"), chat, 3, "the launch code is 1234")
+
+
+def a_tap(user: int, chat: int) -> Tap:
+    """A tap on a button."""
+    return Tap(8, 1.0, User(user, "Mallory"), chat, 3, "query", "secret-data")
+
+
+@pytest.mark.parametrize("incoming", [a_text(ANN, GROUP), a_tap(ANN, GROUP)])
+def test_a_configured_user_in_the_configured_chat_may(incoming: Tap | Text) -> None:
+    """And nobody has to be told."""
+    assert is_permitted(incoming, users=USERS, chat_id=GROUP)
+
+
+@pytest.mark.parametrize(("user", "chat"), [(BOB, GROUP), (ANN, OTHER), (BOB, OTHER), (ANN, ANN)])
+@pytest.mark.parametrize("make", [a_text, a_tap])
+def test_anybody_else_may_not(user: int, chat: int, make: Make) -> None:
+    """A stranger in the chat, a user in another chat, not even in a private one."""
+    assert not is_permitted(make(user, chat), users=USERS, chat_id=GROUP)
+
+
+def test_without_users_nobody_may() -> None:
+    """An empty list is never "everybody"."""
+    assert not is_permitted(a_text(ANN, GROUP), users=frozenset(), chat_id=GROUP)
+
+
+@pytest.mark.parametrize("make", [a_text, a_tap])
+def test_a_stranger_is_logged_without_their_words(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    """Who and where, not what; nor the name, which they choose."""
+    caplog.set_level(logging.DEBUG)
+    is_permitted(make(BOB, GROUP), users=USERS, chat_id=GROUP)
+    assert str(BOB) in caplog.text
+    assert str(GROUP) in caplog.text
+    for words in ("launch", "secret-data", "Mallory"):
+        assert words not in caplog.text

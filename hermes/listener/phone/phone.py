@@ -8,8 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.access import followed, permitted
-from hermes.chat.incoming import Blocked, Incoming, Migrated, read_update
+from hermes.chat.incoming import Blocked, Incoming, Migrated, is_permitted, read_update
 from hermes.chat.screens import hints
 from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
 from hermes.model.events import Tap, Text, TextEdit, Torn
@@ -125,9 +124,8 @@ class PhoneSide:
                 await self._take_text(incoming)
             case TextEdit():
                 await self._texts.edit(incoming)
-            case Migrated(old=old, new=new):
-                if followed(self._entries.chat_id, old=old, new=new) != self._entries.chat_id:
-                    await self._link.moved(new)
+            case Migrated(old=old, new=new) if old == self._entries.chat_id != new:
+                await self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
                 await self._link.in_trouble("the bot was blocked, or removed from the group")
 
@@ -205,7 +203,7 @@ class PhoneSide:
         return user_id in self._parties.users
 
     def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
-        return permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
+        return is_permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
 
 
 def _album(text: Text) -> set[str]:
