@@ -20,7 +20,6 @@ from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import engine2, events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
 from hermes.agents.opencode.alive import Living, Moment
-from hermes.agents.opencode.failures import Failures
 from hermes.agents.opencode.permissions import completed
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
@@ -74,14 +73,13 @@ class OpenCodeServer:
         self.sessions = Sessions()
         self.living = Living()
         self._hearing = Hearing()
-        self.failures = Failures()
         self.beginnings = Beginnings()
         self._sleep = sleep
         self.now = now
         self._monotonic = monotonic
         self._version: str | None = None
         self.api = api
-        self.prompts: PromptWay = OpenCodePrompts(self, self.failures)
+        self.prompts: PromptWay = OpenCodePrompts(self, self.sessions)
 
     def __repr__(self) -> str:
         return f"<OpenCodeServer {self.name!r}>"
@@ -209,7 +207,6 @@ class OpenCodeServer:
         self._hearing.note(at[1])
         self.living.note(event.type, event.properties, at=at)
         self.sessions.note(event)
-        self.failures.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
             self.beginnings.note(signal, self.now())
         if isinstance(signal, Replied):

@@ -20,7 +20,7 @@ from hermes.agents.http import BOOT, CALL, FILES, path_of
 from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
-from hermes.agents.opencode.failures import Failures
+from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.wire import decode
 from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.card import Listed
@@ -73,10 +73,10 @@ class OpenCodePrompts:
 
     can = ABILITIES
 
-    def __init__(self, server: Serving, failures: Failures | None = None) -> None:
-        """`failures` knows the errors of the event stream; without one, none is known."""
+    def __init__(self, server: Serving, sessions: Sessions | None = None) -> None:
+        """`sessions` know the errors of the event stream; without them, none is known."""
         self._server = server
-        self._failures = failures or Failures()
+        self._sessions = sessions or Sessions()
         self._api = server.api
 
     async def look(self, source: Source, record_id: str) -> Sight:
@@ -104,7 +104,7 @@ class OpenCodePrompts:
                 messages = await self._newest(session, directory, _ALL, _MANY)
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
-        return replace(sight, reason=self._failures.of(source.session_id)) if is_unanswered else sight
+        return replace(sight, reason=self._sessions.failure(source.session_id) or "") if is_unanswered else sight
 
     async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:
         return await turns.newest_messages(self._api, f"{session}/message", directory, *most)
@@ -133,7 +133,7 @@ class OpenCodePrompts:
         """Send a prompt under this id."""
         prompt = await self._prompt(content, source.directory)
         prompt["parts"] = [*prompt["parts"], *(files.part_of(file) for file in content.files)]
-        self._failures.forget(source.session_id)
+        self._sessions.forget_failure(source.session_id)
         session = path_of("session", source.session_id)
         # 1.18.33 does a task twice if it comes again while it is done, and both name a mentioned agent twice.
         is_text = all(part["type"] == "text" for part in prompt["parts"])

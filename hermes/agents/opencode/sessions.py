@@ -1,4 +1,4 @@
-"""Remember facts from the event stream: the titles and last texts of sessions, and the reply to each request.
+"""Remember facts from the event stream: titles, last texts and failures of sessions, and the reply to each request.
 
 All of this is capped, and any of it may be missing, because the stream has no replay of events before the subscription.
 A reply that is remembered here only counts together with other evidence (see proof.py). The rest saves requests to the
@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from hermes.agents.opencode.wire import Delta, Event, Info, Part, Session
+from hermes.agents.opencode.turns import reason_of
+from hermes.agents.opencode.wire import Delta, Event, Info, MessageError, Part, Session
 from hermes.agents.wire import shaped
 from hermes.model.answer import Response
 from hermes.model.ask import Source
@@ -45,10 +47,12 @@ class Sessions:
         self._infos: OrderedDict[str, Session] = OrderedDict()
         self._words: OrderedDict[str, _Words] = OrderedDict()
         self._replies: OrderedDict[str, Response] = OrderedDict()
+        self._failures: OrderedDict[str, str] = OrderedDict()
         self._notes: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             "session.created": self._note_session,
             "session.updated": self._note_session,
             "session.deleted": self._note_deleted,
+            "session.error": self._note_failure,
             "message.updated": self._note_message,
             "message.part.updated": self._note_part,
             "message.part.delta": self._note_delta,
@@ -88,6 +92,14 @@ class Sessions:
         """Return the reply to this request that the stream reported."""
         return self._replies.get(request_id)
 
+    def failure(self, session_id: str) -> str | None:
+        """Return the reason of the newest error of the session; it may leave nothing in the record of OpenCode."""
+        return self._failures.get(session_id)
+
+    def forget_failure(self, session_id: str) -> None:
+        """Forget the reason: another prompt is sent."""
+        self._failures.pop(session_id, None)
+
     def keep(self, info: Session) -> None:
         """Remember a session, from an event or from the server's answer."""
         self._put(self._infos, info.id, info)
@@ -101,6 +113,13 @@ class Sessions:
         gone = shaped(Session, properties.get("info")).id
         self._infos.pop(gone, None)
         self._words.pop(gone, None)
+
+    def _note_failure(self, properties: Mapping[str, Any]) -> None:
+        session_id = properties.get("sessionID")
+        if isinstance(session_id, str):
+            with suppress(ValueError):  # of another shape: then the person reads that the agent did not answer
+                reason = reason_of(shaped(MessageError, properties.get("error")))
+                self._put(self._failures, session_id, reason)
 
     def _note_message(self, properties: Mapping[str, Any]) -> None:
         info = shaped(Info, properties.get("info"))
