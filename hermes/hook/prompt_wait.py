@@ -10,14 +10,13 @@ exits at once. None starts a listener.
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import select
 import time
 
 from hermes.hook import prompt_files, spool
-from hermes.hook.wait import LOOK_EVERY_S, has_reader, is_stopped
+from hermes.hook.wait import LOOK_EVERY_S, has_reader, is_stopped, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class _Watch:
             looking.register(descriptor, select.POLLIN)
         self._keep_news(b"")
         if stays:
-            _write(1, b'{"waits": true}\n')  # from now on the plugin hands its news to this hook
+            write(1, b'{"waits": true}\n')  # from now on the plugin hands its news to this hook
         while self._is_wanted():
             text = None if is_stopped(hook.parent) else prompt_files.take(hook.store, hook.name)
             if text is not None and self._hand_over(text) and not stays:
@@ -149,8 +148,8 @@ class _Watch:
         if prompt_files.has_ended(hook.store, hook.name) or os.getppid() != hook.parent:
             return False
         if self._hands == "lines":
-            return _write(1, json.dumps(given | {"session": hook.place.session_id}).encode() + b"\n")
-        return _write(2, given["text"].encode("utf-8", "replace"))
+            return write(1, json.dumps(given | {"session": hook.place.session_id}).encode() + b"\n")
+        return write(2, given["text"].encode("utf-8", "replace"))
 
 
 def _read(text: str) -> dict[str, Any] | None:
@@ -160,16 +159,3 @@ def _read(text: str) -> dict[str, Any] | None:
         if isinstance(given, dict) and isinstance(given.get("until"), int | float):
             return given | {"id": str(given.get("id", "")), "text": str(given.get("text", ""))}
     return None
-
-
-def _write(descriptor: int, data: bytes) -> bool:
-    """Write all of it; return False if nobody reads."""
-    left = memoryview(data)
-    try:
-        while left:
-            left = left[os.write(descriptor, left) :]
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            return False
-        raise
-    return True

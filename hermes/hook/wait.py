@@ -383,12 +383,17 @@ def _print(answer: str) -> str:
 
     A receipt only says that the line was written; the agent's own events tell whether it took effect.
     """
-    data = memoryview(answer.replace("\n", " ").encode() + b"\n")
+    return "receipt" if write(1, answer.replace("\n", " ").encode() + b"\n") else "waiter.gone"
+
+
+def write(descriptor: int, data: bytes) -> bool:
+    """Write all of it; return False if nobody reads."""
+    left = memoryview(data)
     try:
-        while data:
-            data = data[os.write(1, data) :]
+        while left:
+            left = left[os.write(descriptor, left) :]
     except OSError as error:
         if error.errno == errno.EPIPE:
-            return "waiter.gone"
+            return False
         raise
-    return "receipt"
+    return True
