@@ -6,12 +6,13 @@ The effects of buttons are absolute, never a toggle. The rows with the options c
 from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Row, Rows, faces, in_columns, in_rows, press, shown_label
-from hermes.chat.screens.screen import HEADING, SHORT, Caps, has_header, header, name, quoted
-from hermes.chat.screens.text import Line, Span, line, one_line, passage, phrase, shortened, units
+from hermes.chat.screens.screen import HEADING, SHORT, Caps, has_header, header, name, quoted, subject
+from hermes.chat.screens.text import Line, Span, exact, line, one_line, passage, phrase, shortened, units
 from hermes.core.answers import leaves_at_once, unanswered
 from hermes.model.actions import Arm, AskTwice, ClearText, Go, Pick, Send, Shelve
 from hermes.model.entry import Entry
 
+_BRIEF: Final = 300
 _MARK_NAME: Final = 14
 _NAMED_MARKS: Final = 60
 _MARKS_AROUND: Final = 8
@@ -36,6 +37,22 @@ def asked(entry: Entry, caps: Caps) -> list[Line]:
     if len(entry.ask.questions) > 1:
         return [line(named, " – " if text.text else "", text, *any_of)]
     return [line(named), line(text, *any_of)]
+
+
+def title(entry: Entry, caps: Caps) -> list[Line]:
+    """Return the ask in brief, such as "Database – Which database should I use?"; of a permission, its `what`."""
+    if entry.ask.permission is not None:
+        what, _ = exact(entry.ask.permission.what or "It does not say what exactly.", _BRIEF, "pre")
+        return [line(what)]
+    if len(entry.ask.questions) != 1:
+        return [subject(entry.ask)]
+    question = entry.ask.questions[0]
+    limit = min(caps.question, _BRIEF)
+    short = not has_header(question) and len(question.text) <= SHORT
+    text = phrase(question.text, limit, "bold" if short else "")
+    if not has_header(question) and text.text:
+        return [line(text)]
+    return [line(name(entry.ask, 0, HEADING), " – " if text.text else "", text)]
 
 
 def options(entry: Entry, caps: Caps) -> list[Line]:

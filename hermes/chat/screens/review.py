@@ -4,27 +4,15 @@ from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Button, Rows, in_columns, press
 from hermes.chat.screens.permission import always
-from hermes.chat.screens.screen import (
-    HEADING,
-    SHORT,
-    Caps,
-    Look,
-    Screen,
-    answer_in_words,
-    draw,
-    has_header,
-    name,
-    origin,
-    subject,
-)
-from hermes.chat.screens.text import Line, Span, exact, line, phrase
+from hermes.chat.screens.question_page import title
+from hermes.chat.screens.screen import Caps, Look, Screen, answer_in_words, draw, name, origin
+from hermes.chat.screens.text import Line, Span, line
 from hermes.core.answers import unanswered
 from hermes.model.actions import AskTwice, Back, Confirmed, Go, Send
 from hermes.model.entry import Entry
 
 _NAME: Final = 24
 _NAMED_MISSING: Final = 4
-_QUESTION: Final = 300
 
 
 def review(entry: Entry, caps: Caps) -> list[Line]:
@@ -119,19 +107,3 @@ def _confirm_always(entry: Entry, look: Look) -> Screen:
         return [*title(entry, caps), *covered, origin(entry, look)]
 
     return draw(lines, rows)
-
-
-def title(entry: Entry, caps: Caps) -> list[Line]:
-    """Return the ask in brief, such as "Database – Which database should I use?"; of a permission, its `what`."""
-    if entry.ask.permission is not None:
-        what, _ = exact(entry.ask.permission.what or "It does not say what exactly.", _QUESTION, "pre")
-        return [line(what)]
-    if len(entry.ask.questions) != 1:
-        return [subject(entry.ask)]
-    question = entry.ask.questions[0]
-    limit = min(caps.question, _QUESTION)
-    short = not has_header(question) and len(question.text) <= SHORT
-    text = phrase(question.text, limit, "bold" if short else "")
-    if not has_header(question) and text.text:
-        return [line(text)]
-    return [line(name(entry.ask, 0, HEADING), " – " if text.text else "", text)]

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hermes.chat.screens.permission import word_on
-from hermes.chat.screens.review import answer_list, title
+from hermes.chat.screens.question_page import title
+from hermes.chat.screens.review import answer_list
 from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided, project, subject
 from hermes.chat.screens.side_messages import expired, is_out_of_reach, out_of_reach
 from hermes.chat.screens.text import Line, Span, dotted, line, phrase, plain
