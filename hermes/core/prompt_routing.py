@@ -17,9 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.prompts import is_free, is_over
-from hermes.core.routing import PART_S
+from hermes.core.routing import follows
 from hermes.core.topics import is_of, root_of
 from hermes.model.prompt import PromptAbilities, Target
 
@@ -231,8 +230,7 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
         return False
     if last.file is not None or text.file is not None:
         return _album(last.file) == _album(text.file) != ""
-    is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
-    return is_near and bool(text.text) and utf16_units(last.text) >= SPLIT_UNITS
+    return bool(text.text) and follows(text, last)
 
 
 def _album(file: File | None) -> str:

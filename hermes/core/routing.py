@@ -31,8 +31,9 @@ from hermes.model.events import Texted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes.model.entry import Entry, Phone
+    from hermes.model.entry import Entry
     from hermes.model.events import Text, TextHow
+    from hermes.model.state import Part
 
 _CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
 TYPING_S: Final = 120.0
@@ -112,10 +113,13 @@ def _is_part(text: Text, entry: Entry, target: Entry | None) -> bool:
         return False
     if text.is_forwarded and not joining.offered:
         return False
-    last = joining.parts[-1]
-    is_near = text.message_id > last.message_id and text.date_s - last.date_s <= PART_S
-    # Each part of a split text except the last one is long: after a short part, no further part follows.
-    return is_near and utf16_units(last.text) >= SPLIT_UNITS
+    return follows(text, joining.parts[-1])
+
+
+def follows(text: Text, part: Part) -> bool:
+    """Tell whether `text` may be the next part of a split text: it came soon, and only the last part is short."""
+    is_near = text.message_id > part.message_id and text.date_s - part.date_s <= PART_S
+    return is_near and utf16_units(part.text) >= SPLIT_UNITS
 
 
 def _plain(text: Text, here: Sequence[Entry]) -> Destination:
@@ -165,7 +169,7 @@ def _replied_to(text: Text, here: Sequence[Entry]) -> Entry | None:
     if text.reply_to is None:
         return None
     for entry in here:
-        if text.reply_to in messages(entry.phone):
+        if text.reply_to in entry.phone.messages:
             return entry
     code = replied_code(text)
     return next((one for one in here if code and one.code == code and text.reply_to > one.phone.after_id), None)
@@ -180,14 +184,8 @@ def _is_meant(text: Text, entry: Entry) -> bool:
     if text.reply_to in {side.message_id for side in entry.phone.sides if side.kind == "offer"}:
         return False
     typing = {side.message_id for side in entry.phone.sides if side.kind == "typing"}
-    is_request = text.reply_to in typing or (text.group and text.reply_to not in messages(entry.phone))
+    is_request = text.reply_to in typing or (text.group and text.reply_to not in entry.phone.messages)
     return not is_request or _armed_at(entry, text.user.id) is not None
-
-
-def messages(phone: Phone) -> set[int]:
-    """Return the ids of all messages of an ask that are known."""
-    known = (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
-    return {message_id for message_id in known if message_id is not None}
 
 
 def _last_line(shown: str) -> str:

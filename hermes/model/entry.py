@@ -46,6 +46,12 @@ class Phone:
     thread_id: int = 0
     left: tuple[Place, ...] = ()
 
+    @property
+    def messages(self) -> set[int]:
+        """The ids of all messages that are known."""
+        known = (self.message_id, *self.copies, *(side.message_id for side in self.sides))
+        return {message_id for message_id in known if message_id is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

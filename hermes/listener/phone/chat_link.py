@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.core.routing import messages
 from hermes.errors import ChatRefused, InUse, NotSaved
 from hermes.model.entry import Phone
 from hermes.model.notice import Place
@@ -110,5 +109,5 @@ class ChatLink:
 
 def _moved(phone: Phone, chat_id: int) -> Phone:
     """Return the phone of an ask that is not posted in this chat yet, and leaves its messages in another one."""
-    left = (Place(phone.chat_id, message_id) for message_id in sorted(messages(phone)))
+    left = (Place(phone.chat_id, message_id) for message_id in sorted(phone.messages))
     return Phone(chat_id, left=(*phone.left, *left))

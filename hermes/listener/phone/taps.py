@@ -125,7 +125,7 @@ def _is_of_ask(entry: Entry | None, action: Action, tap: Tap) -> bool:
     """
     if isinstance(action, AnswerLate):  # one of an ask that is over, and another part's to handle
         return False
-    return isinstance(action, AskAction) or (entry is not None and _is_known(entry.phone, tap.message_id))
+    return isinstance(action, AskAction) or (entry is not None and tap.message_id in entry.phone.messages)
 
 
 async def notice_copy(entries: Entries, kept: Kept, entry: Entry, place: Place, thread_id: int) -> None:
@@ -134,7 +134,7 @@ async def notice_copy(entries: Entries, kept: Kept, entry: Entry, place: Place, 
     A message of a record is neither. `thread_id`: the topic in which it stands, 0 if in none.
     """
     message_id = place.message_id
-    if _is_known(entry.phone, message_id) or kept.has_message(place.chat_id, message_id):
+    if message_id in entry.phone.messages or kept.has_message(place.chat_id, message_id):
         return
     after = await entries.change(
         entry.id, lambda found: replace(found, phone=_with_message(found.phone, message_id, thread_id))
@@ -143,12 +143,8 @@ async def notice_copy(entries: Entries, kept: Kept, entry: Entry, place: Place, 
         log.info("entry %s: message %d is a second copy", entry.id, message_id)
 
 
-def _is_known(phone: Phone, message_id: int) -> bool:
-    return message_id in (phone.message_id, *phone.copies, *(side.message_id for side in phone.sides))
-
-
 def _with_message(phone: Phone, message_id: int, thread_id: int) -> Phone:
-    if _is_known(phone, message_id):
+    if message_id in phone.messages:
         return phone
     if phone.message_id is None:
         # The send was not confirmed, but its message arrived: adopt it.
