@@ -72,6 +72,11 @@ def is_unauthorized(error: ChatError) -> bool:
     return isinstance(error, ChatRefused) and error.reason.startswith("unauthorized")
 
 
+def is_about_bot(error: ChatError) -> bool:
+    """Tell whether the refusal is not about this request alone: another poller has the bot, or its token is wrong."""
+    return is_conflict(error) or is_unauthorized(error)
+
+
 def translate(error: TelegramError, method: str, *, sending: bool) -> ChatError:
     """Return the error of Hermes. `sending`: a repeated request would post a second message."""
     words = redact(str(error))

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized, is_without_path
+from hermes.chat.failures import is_about_bot, is_without_path
 from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import refusal
 from hermes.core.prompts import STARTS_S
@@ -143,7 +143,7 @@ class Downloads:
 
     def _why(self, error: ChatRefused, prompt: Prompt) -> str:
         """Return why Telegram does not give a file. Raises ChatError: it may give it later."""
-        if is_unauthorized(error) or is_conflict(error):
+        if is_about_bot(error):
             raise error
         if TOO_BIG in error.reason:
             return prompt_files.TOO_LARGE

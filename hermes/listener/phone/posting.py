@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized, vanished
+from hermes.chat.failures import is_about_bot, vanished
 from hermes.chat.screens.main_message import main, sides
 from hermes.chat.screens.settled import in_brief
 from hermes.chat.screens.side_messages import out_of_date, posted_again
@@ -263,7 +263,7 @@ class Posting:
         try:
             await self._outbox.edit(place.chat_id, place.message_id, posted_again(entry))
         except ChatRefused as error:
-            if is_conflict(error) or is_unauthorized(error):
+            if is_about_bot(error):
                 raise
             await self._outbox.discard(place.chat_id, place.message_id)  # Telegram never edits a request to type
         await self._note(entry, lambda phone: replace(phone, left=tuple(one for one in phone.left if one != place)))
@@ -339,7 +339,7 @@ class Posting:
         try:
             await self._outbox.delete(entry.phone.chat_id, message_id)
         except ChatRefused as error:
-            if is_conflict(error) or is_unauthorized(error) or error.moved_to is not None:
+            if is_about_bot(error) or error.moved_to is not None:
                 raise
             log.info("entry %s: message %d could not be deleted: %s", entry.id, message_id, error)
             with suppress(ChatRefused):  # a message that is too old to be deleted can still be changed

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes.chat.failures import is_conflict, is_unauthorized, vanished
+from hermes.chat.failures import is_about_bot, vanished
 from hermes.chat.screens import hints, notices as screens
 from hermes.core import notices
 from hermes.core.notices import Pause, Post, TakeButtons, TellRetry, Update
@@ -123,8 +123,7 @@ class TurnNotices:
         try:
             await self._outbox.edit(shown.chat_id, shown.message_id, screen)
         except ChatRefused as error:
-            is_of_chat = error.blocked or error.moved_to is not None
-            if is_of_chat or is_conflict(error) or is_unauthorized(error):
+            if error.blocked or error.moved_to is not None or is_about_bot(error):
                 raise
             log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
             return not vanished(error)

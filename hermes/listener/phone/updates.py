@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized
+from hermes.chat.failures import is_about_bot
 from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
 from hermes.chat.screens.hints import SHUT_OUT, TORN
 from hermes.core.answer_clock import LONGEST_TICK_S
@@ -198,7 +198,7 @@ class Updates:
         try:
             await self._phone.not_saved(raw, error)
         except ChatError as untold:
-            if isinstance(untold, ChatAway) or is_unauthorized(untold) or is_conflict(untold):
+            if isinstance(untold, ChatAway) or is_about_bot(untold):
                 log.warning("nor could they be told (%s): the update stays with Telegram", untold)
                 return False
             log.warning("nor could they be told: %s", untold)
