@@ -21,6 +21,7 @@ from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreAway, Store
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
 from hermes.model.entry import Closed, Entry, Phone
+from hermes.model.events import Disarmed
 from hermes.model.state import Step
 
 if TYPE_CHECKING:
@@ -203,6 +204,13 @@ class Entries:
         if after.state.phase == "settled" and before is not None and before.state.phase != "settled":
             log.info("settled: entry %s", entry_id, extra={"told": end_in_brief(after)})
         return steps[-1]
+
+    async def disarm(self, user_id: int, *, but: str = "") -> None:
+        """Let no ask but this one take the next plain text of this user. Raises as `change`."""
+        for entry in self.all():
+            armed = entry.state.armed
+            if armed is not None and armed.user_id == user_id and entry.id != but:
+                await self.apply(entry.id, Disarmed())
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], *, seen: Entry | None = None) -> Entry:
         """Change an open entry; on disk when this returns.

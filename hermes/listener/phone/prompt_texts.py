@@ -42,7 +42,6 @@ TOASTS: Final = {
     "late": "It is already on its way",
     "now": "On its way",
     "again": "I send it again",
-    "sure": "Sure? One more tap.",
     "stopping": "Stopping",
     "moved": "All right",
 }
@@ -276,7 +275,9 @@ class PromptTexts:
                 again = await self._again(prompt, tap.user)
                 return hints.TOASTS["page_changed"] if prompts.is_over(again) else TOASTS["again"]
             case StopTurn(is_sure):
-                return await self._changed(prompt, StopWanted(is_sure), TOASTS["stopping" if is_sure else "sure"])
+                return await self._changed(
+                    prompt, StopWanted(is_sure), TOASTS["stopping"] if is_sure else hints.TOASTS["sure"]
+                )
             case Back():
                 return await self._changed(prompt, StopWanted(on=False), TOASTS["moved"])
             case Address(choice) if choice < len(prompt.choices):

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.failures import is_conflict, is_unauthorized, vanished
+from hermes.chat.failures import is_about_bot, vanished
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import header
 from hermes.chat.screens.sessions import PAGE, Page
@@ -14,7 +14,6 @@ from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
 from hermes.listener.sessions import ID, PATIENCE_S
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed
-from hermes.model.events import Disarmed
 from hermes.storage.names import random_id
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ MESSAGES: Final = 5
 LISTS: Final = 20
 """So many lists on the phone can be turned over."""
 AT_ONCE: Final = 0.0
-SURE: Final = "Sure? One more tap."
 
 COMMANDS: Final[dict[str, Wanted]] = {"sessions": "sessions", "new": "new", "stop": "stop"}
 
@@ -103,7 +101,7 @@ class SessionCards:
             return await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=True)
         except ChatRefused as error:
             await self._link.refused(error)
-            if error.blocked or error.moved_to is not None or is_conflict(error) or is_unauthorized(error):
+            if error.blocked or error.moved_to is not None or is_about_bot(error):
                 raise
             log.warning("a list was not sent: %s", error)
             await self._outbox.mention(self._entries.chat_id, screens.not_listed(), reply_to=reply_to)
@@ -170,7 +168,7 @@ class SessionCards:
             try:
                 await self._outbox.delete(card.chat_id, card.typing)
             except ChatRefused as error:  # most often it is too old to be deleted, or deleted already
-                if is_conflict(error) or is_unauthorized(error):
+                if is_about_bot(error):
                     raise
             await self._cards.change(card.id, lambda found: replace(found, typing=None))
             return AT_ONCE
@@ -240,17 +238,17 @@ class SessionCards:
             return False
         match action:
             case ShowCard():
-                await self._change(card, lambda found: self._wanted(replace(found, stop="")))
+                await self._cards.change(card.id, lambda found: self._wanted(replace(found, stop="")))
                 said = hints.TOASTS["in_topic"] if self._topics.is_apart(card.target.source) else ""
             case StopTurn(is_sure):
                 said = await self._stop(card, tap, is_sure=is_sure)
             case Back():
-                await self._change(card, lambda found: replace(found, stop=""))
+                await self._cards.change(card.id, lambda found: replace(found, stop=""))
                 said = ""
             case Mute(on):
                 source = card.target.source
                 await self._notices.mute(source, on=on)
-                await self._change(card, lambda found: replace(found, is_muted=on))
+                await self._cards.change(card.id, lambda found: replace(found, is_muted=on))
                 said = "No more notices of this one" if on else "Notices are on again"
             case WriteTo(on):
                 said = await (self._arm(card, tap) if on else self._disarm(tap))
@@ -259,9 +257,6 @@ class SessionCards:
         self._outbox.answer(tap.query_id, said)
         return True
 
-    async def _change(self, card: Card, fn: Callable[[Card], Card]) -> None:
-        await self._cards.change(card.id, fn)
-
     async def _stop_trying(self, notice: Notice) -> str:
         """Ask for the second tap on the card of a session whose turn keeps trying, if a look finds it at work."""
         retry = notice.retry
@@ -269,8 +264,8 @@ class SessionCards:
         if target is None:
             return hints.TOASTS["page_changed"]
         card = await self._card(Listed(target, "busy", self._entries.now()))
-        await self._change(card, lambda found: self._wanted(replace(found, stop="sure")))
-        return SURE
+        await self._cards.change(card.id, lambda found: self._wanted(replace(found, stop="sure")))
+        return hints.TOASTS["sure"]
 
     def _wanted(self, card: Card) -> Card:
         """Return the card as one that is to be posted after a look at its session."""
@@ -286,12 +281,12 @@ class SessionCards:
                 sure = replace(found, stop="sure")
                 return replace(sure, is_wanted=True, wanted_s=now_s) if is_elsewhere else sure
 
-            await self._change(card, asked)
-            return SURE
+            await self._cards.change(card.id, asked)
+            return hints.TOASTS["sure"]
         if card.stop != "sure":
             return hints.TOASTS["page_changed"]
         now_s = self._entries.now()
-        await self._change(card, lambda found: replace(found, stop="asked", stop_s=now_s))
+        await self._cards.change(card.id, lambda found: replace(found, stop="asked", stop_s=now_s))
         return "Stopping"
 
     async def arm_for(self, target: Target, tap: Tap, *, about: str) -> str:
@@ -314,11 +309,8 @@ class SessionCards:
             after = replace(found, armed_for=tap.user.id, armed_s=tap.at_s, armed_in=tap.thread_id)
             return replace(after, about=about, typing=typing)
 
-        await self._change(card, armed)
-        for entry in self._entries.all():
-            typing = entry.state.armed
-            if typing is not None and typing.user_id == tap.user.id:
-                await self._entries.apply(entry.id, Disarmed())
+        await self._cards.change(card.id, armed)
+        await self._entries.disarm(tap.user.id)
         self._background.spawn(self._asked_for_text(replace(card, about=about)))
         return "Reply with your prompt" if self._look.group else "Type your prompt as your next message"
 
@@ -341,7 +333,7 @@ class SessionCards:
             messages = (*found.messages, sent.message_id)[-MESSAGES:]
             return replace(found, chat_id=chat_id, messages=messages, typing=sent.message_id)
 
-        await self._change(card, noted)
+        await self._cards.change(card.id, noted)
 
 
 def _chosen(wanted: Wanted, found: Iterable[Listed]) -> list[Listed]:

@@ -10,7 +10,7 @@ from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
 from hermes.errors import StoreError
 from hermes.model.actions import AnswerLate, Arm, AskAction, Confirmed, KeepWaiting, Pick, RecordAction
-from hermes.model.events import Disarmed, Tapped
+from hermes.model.events import Tapped
 from hermes.model.notice import Place
 from hermes.model.state import Toast
 
@@ -84,7 +84,7 @@ class Taps:
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
-            await self._disarm_others(entry_id, tap.user.id)
+            await self._entries.disarm(tap.user.id, but=entry_id)
             await self._kept.cards.disarm(tap.user.id)
         if isinstance(action, KeepWaiting):
             log.info("entry %s: the person wants it to wait", entry_id)
@@ -109,12 +109,6 @@ class Taps:
         self._outbox.answer(tap.query_id, hints.toast(entry, Toast("settled"), self._look))
         if tap.message_id != entry.phone.message_id:
             self._messenger.delete(tap.chat_id, tap.message_id)
-
-    async def _disarm_others(self, entry_id: str, user_id: int) -> None:
-        for other in self._entries.all():
-            armed = other.state.armed
-            if other.id != entry_id and armed is not None and armed.user_id == user_id:
-                await self._entries.apply(other.id, Disarmed())
 
 
 def _is_of_ask(entry: Entry | None, action: Action, tap: Tap) -> bool:
