@@ -3,34 +3,24 @@
 Only a person who has read this, or an option, switches prompts on.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
-from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import Prompts
 
 OPTION: Final = "--prompts or --no-prompts"
-TAKERS: Final = {
-    "opencode": "OpenCode",
-    "opencode2": "OpenCode 2",
-    "claude-code": "Claude Code",
-    "oh-my-pi": "oh-my-pi",
-}
-"""The agents that can take prompts, as people know them."""
+TAKERS: Final = "OpenCode, OpenCode 2, Claude Code and oh-my-pi take prompts."
 _CLAUDE: Final = (
     "Claude Code tells its model that such a text is not user input and approves nothing, so the model may do less "
     "than you write."
 )
 
 
-def choose_prompts(
-    terminal: Terminal, given: Given, before: Prompts, *, phones: int, agents: Iterable[str] = PROMPT_ABILITIES
-) -> bool:
+def choose_prompts(terminal: Terminal, given: Given, before: Prompts, *, phones: int) -> bool:
     """Take the option, or explain and ask; without a person at the terminal, or with `--yes`, nothing changes.
 
-    `phones` is the number of those from which people may answer; `agents` are the names of those that take prompts.
+    `phones` is the number of those from which people may answer.
     """
     if given.prompts is not None:
         return given.prompts
@@ -43,10 +33,9 @@ def choose_prompts(
     if not is_asked:
         return False
     terminal.title("Prompts from your phone")
-    known = list(agents)
     terminal.say(
         "You can also start work from your phone: Hermes gives what you write to an agent on this computer, in a "
-        f"session that it has, or in a new one. {_takers(known)}"
+        f"session that it has, or in a new one. {TAKERS}"
     )
     terminal.say("A prompt gives the agent no new rights: what it has to ask for, it still asks for.")
     terminal.warn(
@@ -61,8 +50,7 @@ def choose_prompts(
         "To end that, send /lock in the chat from another device, or run `hermes lock` here. Hermes then takes nothing "
         "from the phone, and sends none of the prompts that still wait."
     )
-    if "claude-code" in known:
-        terminal.say(_CLAUDE)
+    terminal.say(_CLAUDE)
     terminal.say("Prompts may go to all projects, unless `[prompts] projects` in the configuration names some.")
     these = "these phones" if phones > 1 else "this phone"
     return terminal.approve(f"May {these} send prompts to your agents?", option=OPTION)
@@ -71,8 +59,3 @@ def choose_prompts(
 def where(projects: tuple[str, ...]) -> str:
     """Return the words for the projects to which prompts may go."""
     return f"in {', '.join(projects)}" if projects else "in all projects"
-
-
-def _takers(agents: list[str]) -> str:
-    *first, last = [TAKERS.get(name, name) for name in agents]
-    return f"{', '.join(first)} and {last} take prompts." if first else f"{last} takes prompts."

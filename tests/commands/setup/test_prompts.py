@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
 
+from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.prompts import TAKERS, choose_prompts
 from hermes.commands.setup.terminal import Terminal
@@ -16,9 +16,6 @@ from hermes.config.settings import Prompts
 from tests.commands.setup.desk import ANN, BOB, TEAM, Desk, gives_token, pairs
 from tests.commands.setup.test_again import REST, changed
 from tests.commands.setup.test_background import listening, unit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ALONE = ("--no-agents", "--no-service", "--no-test")
 QUESTION = "May this phone send prompts to your agents? [y/N]"
@@ -30,11 +27,11 @@ def prompts(desk: Desk) -> Prompts:
     return configuration.load(desk.config, environ={}).prompts
 
 
-def shown(*, phones: int = 1, agents: Iterable[str] = ("opencode2",)) -> str:
+def shown(*, phones: int = 1) -> str:
     """What a newcomer reads before the question, in one line."""
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=80), interactive=True, read=lambda _: "")
-    choose_prompts(terminal, Given(), Prompts(), phones=phones, agents=agents)
+    choose_prompts(terminal, Given(), Prompts(), phones=phones)
     return " ".join(out.getvalue().split())
 
 
@@ -86,20 +83,15 @@ def test_what_is_typed_before_the_question_is_no_yes(desk: Desk) -> None:
     assert not prompts(desk).enabled
 
 
-def test_claude_code_is_told_of_if_it_takes_prompts() -> None:
-    """Its model hears that such a text is no user input; where it takes none, nobody has to read that."""
-    told = "Claude Code tells its model that such a text is not user input"
-    assert told in shown(agents=("opencode2", "claude-code"))
-    assert told not in shown()
+def test_claude_code_is_told_of() -> None:
+    """Its model hears that such a text is no user input."""
+    assert "Claude Code tells its model that such a text is not user input" in shown()
 
 
 def test_the_agents_are_named_as_people_know_them() -> None:
-    """One or several."""
-    assert "OpenCode 2 takes prompts." in shown()
-    assert "OpenCode 2, Claude Code and oh-my-pi take prompts." in shown(
-        agents=("opencode2", "claude-code", "oh-my-pi")
-    )
-    assert set(TAKERS) >= {"opencode", "opencode2"}
+    """All of them: one that takes prompts, too, has to be named there."""
+    assert TAKERS in shown()
+    assert set(PROMPT_ABILITIES) == {"opencode", "opencode2", "claude-code", "oh-my-pi"}
 
 
 def test_several_people_have_several_phones() -> None:
