@@ -72,15 +72,14 @@ class SideScreen:
     """A side message, and how to send it.
 
     `ring`: it makes a sound outside quiet hours. `lasting`: it is only a record, so it is not sent again if an edit
-    finds that it was deleted on the phone. `fresh`: a change is a new message, not an edit. `reply`: it replies to
-    the main message. `document`: it is a file with this name and content, and the screen's text stands below it.
+    finds that it was deleted on the phone. `fresh`: a change is a new message, not an edit. `document`: it is a file
+    with this name and content, and the screen's text stands below it.
     """
 
     screen: Screen
     ring: bool = False
     lasting: bool = False
     fresh: bool = False
-    reply: bool = True
     document: tuple[str, str] | None = None
 
 

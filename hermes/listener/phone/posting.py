@@ -288,8 +288,7 @@ class Posting:
 
     async def _send_beside(self, entry: Entry, kind: SideKind, side: SideScreen) -> float:
         silent = not side.ring or self._times.is_quiet()
-        reply_to = entry.phone.message_id if side.reply else None
-        chat_id = entry.phone.chat_id
+        chat_id, reply_to = entry.phone.chat_id, entry.phone.message_id
         if side.document is None:
             place = entry.phone.thread_id
             sent = await self._in_topic(entry, side.screen, thread_id=place, reply_to=reply_to, silent=silent)

@@ -63,7 +63,7 @@ def test_typing_is_asked_for() -> None:
     assert meant(armed, "typing") == [Arm(0, on=False)]
     assert said(armed, GROUP) == {"typing": "Reply to this with your answer to **Database**. #k7\n(forced reply)"}
     side = sides(armed, GROUP)["typing"]
-    assert (side.fresh, side.ring, side.lasting, side.reply) == (True, False, False, True)
+    assert (side.fresh, side.ring, side.lasting) == (True, False, False)
 
 
 def test_a_plain_text_is_offered_as_an_answer() -> None:
