@@ -45,18 +45,16 @@ async def check_phone(address: Address) -> None:
             )
 
 
-async def check_agent(address: Address, bot: int | None = None) -> int:
+async def check_agent(address: Address) -> int:
     """Check that an agent-only machine can use the database, and return the id of the bot that its user belongs to.
-
-    `bot` is the one that the user must belong to, None for any.
 
     Raises:
         TooNew: a newer Hermes has made the tables.
-        StoreError: as `check_phone`, or there are no tables yet, or the user belongs to no bot, several, or another.
+        StoreError: as `check_phone`, or there are no tables yet, or the user belongs to no bot, or several.
     """
     async with connection_to(address) as connection:
         await _check_server(address, connection)
-        return await membership.learn(connection, Identity(Path(), "", bot))
+        return await membership.learn(connection, Identity(Path(), "", None))
 
 
 async def make_tables(address: Address) -> None:
