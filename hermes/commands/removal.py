@@ -13,8 +13,7 @@ import platformdirs
 from hermes import disk
 from hermes.commands import install, service
 from hermes.commands.service import Machine
-from hermes.config import reading as configuration
-from hermes.config.logs import OLD_FILES
+from hermes.config import logs, reading as configuration
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError
 from hermes.hook import runtime
@@ -122,6 +121,5 @@ def _places(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[Pa
     if log.parent == platformdirs.user_log_path("hermes"):
         yield log.parent
     else:
-        rotated = (log.with_name(f"{log.name}.{number + 1}") for number in range(OLD_FILES))
-        yield from (one for one in (log, *rotated) if disk.is_there(one) and one.is_file())  # /dev/null is no such file
+        yield from (one for one in logs.files(log) if disk.is_there(one) and one.is_file())  # /dev/null is no such file
     yield from map(Path, runtime.shared_folders())
