@@ -128,15 +128,10 @@ class Entries:
 
     async def is_closed(self, source: Source) -> bool:
         """Tell whether an ask with this request id is already closed. Raises StoreError."""
-        request_id = source.request_id
-        return (
-            request_id is not None
-            and await self.closed_by(spool.wait_id(source.agent, source.machine, request_id)) is not None
-        )
-
-    async def closed_by(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask with this wait id, or None. Raises StoreError."""
-        return await self.store.done_by(wait_id)
+        if source.request_id is None:
+            return False
+        wait_id = spool.wait_id(source.agent, source.machine, source.request_id)
+        return await self.store.done_by(wait_id) is not None
 
     async def over_lately(self, source: Source) -> list[Entry]:
         """Return the settled asks of a session, and those of them that were closed last. Raises StoreError."""

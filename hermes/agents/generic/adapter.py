@@ -12,7 +12,7 @@ from typing import get_args
 from hermes.agents.fields import Record, flag_of, number_of, record_of, words_of
 from hermes.agents.questions import labels, read_desk, read_questions, read_source
 from hermes.errors import PayloadError
-from hermes.model.answer import Answers, Decision
+from hermes.model.answer import Decision
 from hermes.model.ask import Ask, Capabilities, OnExpiry
 from hermes.model.signals import Asked, Signal
 
@@ -50,9 +50,7 @@ def _rule(record: Record) -> OnExpiry | None:
     return rule
 
 
-def answers(ask: Ask, decision: Decision) -> Answers:
-    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
-    return labels(ask, decision)
+answers = labels
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:

@@ -12,7 +12,7 @@ import json
 
 from hermes.agents.fields import flag_of, list_of, record_of, text_of, words_of
 from hermes.agents.questions import labels, read_desk, read_options, read_source, recommended
-from hermes.model.answer import Answers, Decision
+from hermes.model.answer import Decision
 from hermes.model.ask import Ask, Capabilities, Question
 from hermes.model.signals import Asked, Signal
 
@@ -56,9 +56,7 @@ def _question(value: object, where: str) -> Question:
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> Answers:
-    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
-    return labels(ask, decision)
+answers = labels
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, text_of, words_of
 from hermes.agents.questions import answers_to, labels, read_desk, read_source
-from hermes.model.answer import Answer, Answers, Decision
+from hermes.model.answer import Answer, Decision
 from hermes.model.ask import Ask, Capabilities, Option, Question, Source
 from hermes.model.notice import Turn
 from hermes.model.prompt import PromptAbilities
@@ -143,9 +143,7 @@ def _reason(failure: str) -> str:
 # --- decisions to answers -----------------------------------------------------------------------------------
 
 
-def answers(ask: Ask, decision: Decision) -> Answers:
-    """Return each question's exact labels, then its free text. Raises ValueError: the decision is no answer."""
-    return labels(ask, decision)
+answers = labels
 
 
 def waiter_text(ask: Ask, decision: Decision) -> str:

@@ -147,7 +147,7 @@ class Strays:
         names = self._hooks.all_waiting() - {wait_id(entry.ask) for entry in self._entries.ours()}
         if names:
             keeping = {agent for agent, adapter in self._adapters.items() if adapter.goodbye is None}
-            names -= {name for name in names if await self._entries.closed_by(name) in keeping}
+            names -= {name for name in names if await store.done_by(name) in keeping}
         now_s, root = self._monotonic(), self._hooks.root
         is_unread = bool(names) and bool(spool.listing(root))
         self._released &= names

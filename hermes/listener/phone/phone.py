@@ -148,8 +148,8 @@ class PhoneSide:
         if isinstance(incoming, Text):
             for entry_id in self._joining(incoming):
                 await self._entries.apply(entry_id, Torn())
-            for prompt_id in self._texts.joining_prompts(incoming):
-                await self._texts.tear(prompt_id)
+            for prompt_id in self._texts.prompts.joining(incoming):
+                await self._texts.prompts.tear(prompt_id)
             is_to_bot = self._texts.is_to_bot(incoming)
         else:
             is_to_bot = await self._texts.edit(incoming, is_locked=True)
@@ -160,7 +160,7 @@ class PhoneSide:
         """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
-            self.torn.update(self._joining(incoming), self._texts.joining_prompts(incoming), _album(incoming))
+            self.torn.update(self._joining(incoming), self._texts.prompts.joining(incoming), _album(incoming))
         sorry = hints.not_saved(*self._messenger.why_not_saved(error))
         log.error("not saved: %s", error)
         try:
@@ -196,7 +196,7 @@ class PhoneSide:
         return await self._entries.store.is_phone_locked()
 
     def _is_lock(self, incoming: Incoming) -> TypeGuard[Text]:
-        return isinstance(incoming, Text) and self._texts.is_lock(incoming)
+        return isinstance(incoming, Text) and self._texts.commands.is_lock(incoming)
 
     def has_user(self, user_id: int) -> bool:
         """Tell whether this person may do anything in the chat."""

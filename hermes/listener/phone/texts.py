@@ -46,26 +46,22 @@ class Texts:
         self._outbox = outbox
         self._look = look
         self._messenger = messenger
-        self._commands = commands
-        self._prompts = prompts
+        self.commands = commands
+        self.prompts = prompts
         self._topics = topics
         self._kept = kept
-
-    def is_lock(self, text: Text) -> bool:
-        """Tell whether this text locks the phone."""
-        return self._commands.is_lock(text)
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
         text = self._topics.seen(text)
-        if self._entries.was_seen(text.update_id) or await self._prompts.was_seen(text):
+        if self._entries.was_seen(text.update_id) or await self.prompts.was_seen(text):
             return
-        told = await self._commands.take(text, is_answer=self._is_answer(text))
+        told = await self.commands.take(text, is_answer=self._is_answer(text))
         if told is not None:
             if told.screen is not None:
                 self._messenger.say(told.screen, reply_to=text.message_id)
             return
-        if self._is_to_an_ask(text) or not (await self._is_late(text) or await self._prompts.take(text)):
+        if self._is_to_an_ask(text) or not (await self._is_late(text) or await self.prompts.take(text)):
             await self._take_for_asks(text)
 
     def _is_answer(self, text: Text) -> bool:
@@ -79,12 +75,12 @@ class Texts:
 
     async def _is_late(self, text: Text) -> bool:
         """Ask what a plain text in a topic is for if a question of its session ended while it may have been typed."""
-        target = self._prompts.plain_target(text)
+        target = self.prompts.plain_target(text)
         if target is None:
             return False
         over = await self._entries.over_lately(target.source)
         is_late = any(routing.may_be_late(text, entry) for entry in over)
-        return is_late and await self._prompts.offer(text, first=target)
+        return is_late and await self.prompts.offer(text, first=target)
 
     async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
@@ -105,24 +101,24 @@ class Texts:
             return
         self._tell(step.hint.kind, (to.entry_id,), text.message_id)
         if entry is not None and step.hint.kind == "settled" and self._asking(entry) is not None:
-            await self._prompts.offer(text, first=self._asking(entry))
+            await self.prompts.offer(text, first=self._asking(entry))
 
     def _asking(self, entry: Entry) -> Target | None:
         """Return the session that has asked, if it takes prompts."""
-        return self._prompts.target(entry.ask.source, entry.ask.capabilities.agent_name)
+        return self.prompts.target(entry.ask.source, entry.ask.capabilities.agent_name)
 
     async def _is_for_a_session(self, to: routing.Tell | routing.Ignore, text: Text) -> bool:
         """Tell whether the person was asked which session a text is for, or told that its session takes none."""
         match to:
-            case routing.Ignore() | routing.Tell("none_open" | "how_to_answer") if self._prompts.refuse(text):
+            case routing.Ignore() | routing.Tell("none_open" | "how_to_answer") if self.prompts.refuse(text):
                 return True
             case routing.Tell("settled"):
                 closed = await self._entries.closed_with_code(routing.replied_code(text))
-                return await self._prompts.offer(text, first=None if closed is None else self._asking(closed))
+                return await self.prompts.offer(text, first=None if closed is None else self._asking(closed))
             case routing.Tell("none_open" | "how_to_answer"):
-                return await self._prompts.offer(text)
+                return await self.prompts.offer(text)
             case routing.Tell("no_words") if not self._is_asked():
-                return await self._prompts.offer(text)
+                return await self.prompts.offer(text)
             case routing.Ignore() | routing.Tell("too_early" | "two_open") | routing.Tell("no_words", ()):
                 return await self._offer_unknown(text)
             case _:
@@ -139,33 +135,25 @@ class Texts:
         """
         there = replace(text, thread_id=text.forwarded_to)
         is_to_topic = self._topics.at(there.chat_id, there.thread_id) is not None
-        first = self._prompts.plain_target(there) if is_to_topic else None
-        return (is_to_topic or bool(text.reply_text)) and await self._prompts.offer(text, first=first)
+        first = self.prompts.plain_target(there) if is_to_topic else None
+        return (is_to_topic or bool(text.reply_text)) and await self.prompts.offer(text, first=first)
 
     def is_to_bot(self, text: Text) -> bool:
         """Tell whether a person writes this to Hermes: in a group, people also talk to each other."""
-        if not text.group or self._commands.is_command(text):
+        if not text.group or self.commands.is_command(text):
             return True
         seen = self._topics.seen(text)
-        return routing.route(seen, self._entries.all()) != routing.Ignore() or self._prompts.may_be_prompt(seen)
+        return routing.route(seen, self._entries.all()) != routing.Ignore() or self.prompts.may_be_prompt(seen)
 
     async def edit(self, edit: TextEdit, *, is_locked: bool = False) -> bool:
         """Let the edit of a prompt have its effect; say that any other edit has none, unless the phone is locked.
 
         Return whether it is the edit of a text to Hermes. Raises StoreError.
         """
-        is_prompt = await self._prompts.edit(edit, is_locked=is_locked)
+        is_prompt = await self.prompts.edit(edit, is_locked=is_locked)
         if not is_prompt and edit.is_to_bot and not is_locked:
             self._messenger.say(hints.edited_in_vain(), reply_to=edit.message_id)
         return is_prompt or edit.is_to_bot
-
-    def joining_prompts(self, text: Text) -> list[str]:
-        """Return the ids of the prompts of which this text may be a part."""
-        return self._prompts.joining(text)
-
-    async def tear(self, prompt_id: str) -> None:
-        """Cancel a prompt that lacks a part. Raises StoreError."""
-        await self._prompts.tear(prompt_id)
 
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None

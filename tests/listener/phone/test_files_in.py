@@ -413,7 +413,7 @@ async def test_a_server_that_keeps_files_to_itself_is_named(desk: Desked, shop: 
 
 async def test_an_agent_without_files_says_so(desk: Desked, shop: Source) -> None:
     """Nothing is downloaded for it."""
-    texts = desk.home.listener._parts.phone.updates._phone._texts._prompts
+    texts = desk.home.listener._parts.phone.updates._phone._texts.prompts
     texts._abilities = {**texts._abilities, "opencode": PromptAbilities()}
     await sent(desk, shop, file_of("photo", JPEG))
     await failed(desk, "OpenCode takes text alone from here, no files")
@@ -649,7 +649,7 @@ async def test_a_program_that_fails_is_told(desk: Desked, shop: Source) -> None:
 async def test_a_voice_note_goes_to_an_agent_that_takes_text_alone(desk: Desked, shop: Source) -> None:
     """It becomes one."""
     await desk.again(prompts=hearing(desk, "print('Fix it')"))
-    texts = desk.home.listener._parts.phone.updates._phone._texts._prompts
+    texts = desk.home.listener._parts.phone.updates._phone._texts.prompts
     texts._abilities = {**texts._abilities, "opencode": PromptAbilities()}
     await sent(desk, shop, file_of("voice", VOICE))
     line = await desk.home.person.sees("I heard: Fix it", buttons=True)
