@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine
 
 T = TypeVar("T")
 
@@ -19,3 +19,9 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
         return result
     work.close()
     raise AssertionError("it waits for something")
+
+
+async def all_of(steps: AsyncIterator[object]) -> None:
+    """Take all of these steps."""
+    async for _ in steps:
+        pass

@@ -39,7 +39,7 @@ from hermes.storage import process_lock
 from hermes.storage.codec import CHATS, ENTRIES
 from tests.agents.opencode.recorded import VERSIONS, hook as told, names, recorded
 from tests.asks import ask, entry, question
-from tests.at_once import at_once
+from tests.at_once import all_of, at_once
 from tests.books import a_book, no_records
 from tests.listening import a_request
 from tests.outside import LEVELS, any_json, bytes_of, deep, mutated, nested, unhurried, written
@@ -168,12 +168,12 @@ def drained_with(data: bytes, root: Path) -> Desk:
     """Put these bytes between two good records, and take everything in; what must hold then holds."""
     desk = Desk(root)
     desk.drops("que_first")
-    at_once(desk.inbox.drain())
+    at_once(all_of(desk.inbox.files()))
     before = content(root)
     bad = Path(spool.drop(root, {}))
     bad.write_bytes(data)
     desk.drops("que_last")
-    at_once(desk.inbox.drain())
+    at_once(all_of(desk.inbox.files()))
     left = spool.listing(root)
     put = desk.store.home.quarantined()
     assert {"que_first", "que_last"} <= desk.requests()

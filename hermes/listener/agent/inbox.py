@@ -41,15 +41,11 @@ class Inbox:
         self._errands = errands
         self._left: dict[str, str] = {}
 
-    async def drain(self) -> None:
-        """Take everything in; a file goes when its effect is on disk. Raises as `files`: the rest stays."""
-        async for _ in self.files():
-            pass
-
     async def files(self) -> AsyncIterator[None]:
-        """Take everything in, as `drain` does, one file at each step: a caller may do other work between two.
+        """Take everything in, one file at each step: a caller may do other work between two.
 
-        A file that cannot be taken in, or not be removed, stays and holds up no other; the log says it once.
+        A file goes when its effect is on disk. One that cannot be taken in, or not be removed, stays and holds up no
+        other; the log says it once.
         Raises NotSaved, StoreAway, Deposed: the store takes nothing now. The later files wait, too, because one of
         them may tell of the end of an ask that is not known yet.
         """

@@ -17,7 +17,7 @@ from hermes.listener.agent.inbox import VERSION, Inbox
 from hermes.listener.agent.intake import Intake
 from hermes.model.signals import Asked, Signal, TurnEnded
 from tests.asks import ask, question
-from tests.at_once import at_once
+from tests.at_once import all_of, at_once
 from tests.listening import a_request
 from tests.stores import a_store
 
@@ -67,7 +67,7 @@ def test_records_are_taken_in_order(root: Path) -> None:
     spool.drop(root, record())
     for word in ("receipt", "waiter.gone"):
         spool.drop(root, record(payload={"type": word, "waitID": "0123"}))
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     assert [type(signal) for signal in kept.signals] == [Asked]
     assert kept.words == [("receipt", "0123"), ("waiter.gone", "0123")]
     assert kept.names() == []
@@ -87,7 +87,7 @@ def test_a_turn_without_a_time_ended_when_its_hook_kept_the_news(
     """A time that the agent told stays; the host's name is added to both."""
     kept = Kept(root)
     spool.drop(root, spool.record(agent, payload) | {"at": 7.0, "host": "laptop"})
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     (signal,) = kept.signals
     assert isinstance(signal, TurnEnded)
     assert (signal.turn.ended_s, signal.turn.source.host) == (ended_s, "laptop")
@@ -118,7 +118,7 @@ def test_what_cannot_be_understood_goes_to_quarantine(
     damaged = Path(spool.drop(root, record()))
     damaged.write_bytes(content)
     spool.drop(root, record())
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     (put,) = kept.store.home.quarantined()
     assert put.read_bytes() == content
     assert damaged.name in put.name
@@ -138,7 +138,7 @@ def test_a_refusal_that_the_program_hears_needs_no_quarantine(
     name = spool.wait_id("generic", "here", "0123")
     if waits:
         spool.hold_wait(root, name)
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     assert len(kept.store.home.quarantined()) == quarantined
     assert ("the program that asked was told" in caplog.text) == waits
     assert kept.names() == []
@@ -150,8 +150,8 @@ def test_a_newer_record_is_left_untouched_and_said_once(root: Path, caplog: pyte
     newer = Path(spool.drop(root, record(v=VERSION + 1)))
     content = newer.read_bytes()
     spool.drop(root, record())
-    at_once(kept.inbox.drain())
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
+    at_once(all_of(kept.inbox.files()))
     assert kept.names() == [newer.name]
     assert newer.read_bytes() == content
     assert len(kept.signals) == 1
@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(root: Path, caplog: pytest
     spool.drop(root, record())
     (root / "inbox" / "0-folder.json").mkdir()
     (root / "inbox" / "0-gone.json").symlink_to(root / "nowhere")
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     assert len(kept.signals) == 1
     assert "0-folder.json could not be taken in" in caplog.text
 
@@ -181,11 +181,11 @@ def test_an_entry_that_is_gone_holds_up_no_other_record(root: Path, caplog: pyte
     kept = Kept(root, failing=take)
     first = Path(spool.drop(root, record()))
     spool.drop(root, record())
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     assert len(taken) == 1
     assert kept.names() == [first.name]
     assert f"{first.name} could not be taken in" in caplog.text
-    at_once(kept.inbox.drain())
+    at_once(all_of(kept.inbox.files()))
     assert len(taken) == 2
     assert kept.names() == []
 
@@ -200,7 +200,7 @@ def test_what_could_not_be_saved_stays(root: Path) -> None:
     for _ in range(2):
         spool.drop(root, record())
     with pytest.raises(NotSaved):
-        at_once(kept.inbox.drain())
+        at_once(all_of(kept.inbox.files()))
     assert len(kept.names()) == 2
 
 
