@@ -140,19 +140,18 @@ class Outbox:
         self, chat_id: int, screen: Screen, *, reply_to: int | None = None, silent: bool = False, thread_id: int = 0
     ) -> Sent:
         """Post a new message."""
-        call = functools.partial(self._bot.send, chat_id, screen, reply_to=reply_to, silent=silent, thread_id=thread_id)
-        result = await self._queued(chat_id, "send", None, call)
-        if result is None:
-            raise Undelivered("Telegram named no message")
-        return result
+        post = functools.partial(self._bot.send, chat_id, screen, reply_to=reply_to, silent=silent, thread_id=thread_id)
+        return await self._posted(chat_id, post)
 
     async def document(
         self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int | None = None, silent: bool = False
     ) -> Sent:
         """Post a file (name, content) with the text of the screen as its caption."""
-        name, text = file
-        call = functools.partial(self._bot.document, chat_id, screen, name, text, reply_to=reply_to, silent=silent)
-        result = await self._queued(chat_id, "send", None, call)
+        post = functools.partial(self._bot.document, chat_id, screen, *file, reply_to=reply_to, silent=silent)
+        return await self._posted(chat_id, post)
+
+    async def _posted(self, chat_id: int, post: Callable[[], Awaitable[Sent]]) -> Sent:
+        result = await self._queued(chat_id, "send", None, post)
         if result is None:
             raise Undelivered("Telegram named no message")
         return result

@@ -157,9 +157,7 @@ class Poller:
         self._failures, self._kind, self._failed_s = self._failures + 1, kind, self._now()
         beyond = self._failures - (LOUD_CONFLICTS if kind == "conflict" else LOUD_AFTER)
         self._say(sentence, beyond)
-        wait_s = error.retry_after_s if isinstance(error, ChatAway) else None
-        grown_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 10))
-        self.pause_s = grown_s if wait_s is None else wait_s
+        self.pause_s = pause_after(error, self._failures)
         return Trouble(kind, sentence, self._failures, loud=beyond >= 0)
 
     def _say(self, sentence: str, beyond: int) -> None:
@@ -168,6 +166,12 @@ class Poller:
             log.warning("no updates from Telegram: %s", sentence)
         elif beyond % SAY_AGAIN_EVERY == 0:
             log.error("no updates from Telegram, %d times in a row: %s", self._failures, sentence)
+
+
+def pause_after(error: ChatError, failures: int) -> float:
+    """Return the pause after so many failed polls in a row, in seconds: as Telegram asks, else a growing one."""
+    asked_s = error.retry_after_s if isinstance(error, ChatAway) else None
+    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 10)) if asked_s is None else asked_s
 
 
 def as_text(raw: object) -> str:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from hermes.chat.bot import Bot
 from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.incoming import Incoming, Migrated, read_update
-from hermes.chat.poll import FIRST_PAUSE_S, LONGEST_PAUSE_S
-from hermes.errors import ChatAway, ChatError, HermesError
+from hermes.chat.poll import pause_after
+from hermes.errors import ChatError, HermesError
 from hermes.model.events import Tap, Text
 
 CODE_LASTS_S: Final = 600.0
@@ -162,7 +162,7 @@ async def claimed(
                 raise
             failures += 1
             trouble = _RIVAL if is_conflict(error) else str(error)
-            await sleep(_pause_s(error, failures))
+            await sleep(pause_after(error, failures))
             continue
         for one in came:
             if await is_claim(one, code.is_in(one.text.text) and now() < code.until_s):
@@ -171,8 +171,3 @@ async def claimed(
         if watch.crowded:
             await sleep(CROWDED_PAUSE_S)
     return None
-
-
-def _pause_s(error: ChatError, failures: int) -> float:
-    asked_s = error.retry_after_s if isinstance(error, ChatAway) else None
-    return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 10)) if asked_s is None else asked_s
