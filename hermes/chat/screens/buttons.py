@@ -194,6 +194,11 @@ def press(entry: Entry, text: str, action: Action, colour: Colour = "") -> Butto
     return Button(text, encode(entry.id, entry.state.epoch, action), colour)
 
 
+def of_record(record_id: str, text: str, action: Action) -> Button:
+    """Return a button of a notice, a prompt, a card or a list: these have no pages."""
+    return Button(text, encode(record_id, 0, action))
+
+
 def copying(text: str, copied: str) -> Row:
     """Return a row with the button that copies this; none if it is too long or not all of it can be seen.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import Button, Row, Rows, encode
+from hermes.chat.screens.buttons import Row, Rows, of_record
 from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, project, span
 from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase, units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
@@ -39,9 +39,9 @@ def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Scr
 def _buttons(notice_id: str, turn: Turn, look: Look) -> Rows:
     row: Row = ()
     if is_cut(turn.words, look.context_chars):
-        row += (Button("Show all", encode(notice_id, 0, ShowWhole())),)
+        row += (of_record(notice_id, "Show all", ShowWhole()),)
     if turn.changes is not None and turn.changes.diff:
-        row += (Button("Changes", encode(notice_id, 0, ShowChanges())),)
+        row += (of_record(notice_id, "Changes", ShowChanges()),)
     return (row,) if row else ()
 
 
@@ -55,7 +55,7 @@ def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
         said = line("🔁 ", named, ": ", why, f" · it tried {retry.attempt} times, and no longer does")
     origin = dotted([project(retry.source), agent_at(retry.agent_name, retry.source)])
     can_stop = not shown.is_over and look.may_write(retry.source)
-    rows = ((Button("⏹ Stop it", encode(notice_id, 0, StopTurn())),),) if can_stop else ()
+    rows = ((of_record(notice_id, "⏹ Stop it", StopTurn()),),) if can_stop else ()
     return draw(lambda _: [said, origin], rows)
 
 
@@ -66,20 +66,16 @@ def _th(number: int) -> str:
 
 def whole_words(turn: Turn) -> tuple[Screen, tuple[str, str]]:
     """Return the agent's last words as a document (name, content), and the caption."""
-    return draw(lambda _: [line("The last words of ", _title(turn))]), ("last-words.txt", turn.words)
+    return draw(lambda _: [line("The last words of ", _named(turn.source))]), ("last-words.txt", turn.words)
 
 
 def changed(turn: Turn) -> tuple[Screen, tuple[str, str] | None]:
     """Return what the turn has changed, in a folded quote; if it is long, the caption, and the document with it."""
     diff = "" if turn.changes is None else turn.changes.diff
-    heading = line("Changes of ", _title(turn))
+    heading = line("Changes of ", _named(turn.source))
     if units(diff) > _DIFF:
         return draw(lambda _: [heading]), ("changes.diff", diff)
     return draw(lambda _: [heading, line(passage(diff, 2 * _DIFF, "expandable_blockquote"))]), None
-
-
-def _title(turn: Turn) -> Span:
-    return _named(turn.source)
 
 
 def _named(source: Source) -> Span:
@@ -92,8 +88,8 @@ def _headline(turn: Turn, at: str) -> Line:
     changes = Span(f" · {_in_words(turn.changes)}" if turn.changes is not None and turn.changes.files else "")
     if turn.failure:
         stopped = f" stopped at {at}: " if at else " stopped: "
-        return line("❌ ", _title(turn), stopped, passage(turn.failure, _WHY), took, changes)
-    return line("✅ ", _title(turn), f" is done since {at}" if at else " is done", took, changes)
+        return line("❌ ", _named(turn.source), stopped, passage(turn.failure, _WHY), took, changes)
+    return line("✅ ", _named(turn.source), f" is done since {at}" if at else " is done", took, changes)
 
 
 def _in_words(changes: Changes) -> str:

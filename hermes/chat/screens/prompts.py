@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import LIMITS, Button, encode
+from hermes.chat.screens.buttons import LIMITS, Button, of_record
 from hermes.chat.screens.screen import agent_at, draw, lasting, note, project
 from hermes.chat.screens.text import Span, dotted, line, one_line, passage, phrase, plain, shortened
 from hermes.core import prompt_files, prompts
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hermes.chat.screens.buttons import Row, Rows
     from hermes.chat.screens.screen import Screen
     from hermes.chat.screens.text import Line
-    from hermes.model.actions import Action
     from hermes.model.prompt import Prompt, Target
 
 _TITLE: Final = 60
@@ -85,8 +84,8 @@ def _whom(prompt: Prompt) -> Screen:
     longer = [_with_place(name, target) for name, target in zip(names, prompt.choices, strict=True)]
     is_clear = len(set(names)) == len(names) or len(set(longer)) < len(longer)
     labels = apart(names if is_clear else longer)
-    rows = tuple((_button(prompt, label, Address(number)),) for number, label in enumerate(labels))
-    return note("What is this for?", rows=(*rows, (_button(prompt, "Nothing", Withdraw()),)))
+    rows = tuple((of_record(prompt.id, label, Address(number)),) for number, label in enumerate(labels))
+    return note("What is this for?", rows=(*rows, (of_record(prompt.id, "Nothing", Withdraw()),)))
 
 
 def _choice(target: Target) -> str:
@@ -162,7 +161,7 @@ def _getting(prompt: Prompt, edited: str) -> tuple[Line, Rows]:
     """Return what is said while files are on their way, and the words of a voice note for the person to agree with."""
     lacking = [file for _, file in prompt_files.lacking(prompt)]
     if not lacking:
-        agree = _button(prompt, "✅ Send", SendHeard())
+        agree = of_record(prompt.id, "✅ Send", SendHeard())
         heard = passage(prompt_files.heard(prompt), _HEARD, "bold")
         return line("🎤 I heard: ", heard, " – shall I send that?"), _rows([agree, *_free(prompt)])
     if any(file.is_voice for file in lacking):
@@ -173,11 +172,11 @@ def _getting(prompt: Prompt, edited: str) -> tuple[Line, Rows]:
 
 def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     if prompt.stop == "sure":
-        yes = _button(prompt, "Yes, stop", StopTurn(is_sure=True))
+        yes = of_record(prompt.id, "Yes, stop", StopTurn(is_sure=True))
         sure = line("Stop the agent? It ends its turn here.")
-        return sure, _rows([yes, _button(prompt, "Back", Back())])
+        return sure, _rows([yes, of_record(prompt.id, "Back", Back())])
     stops = prompt.target is not None and prompt.target.can.stops and prompt.phase != "sending"
-    stop = [_button(prompt, "⏹ Stop", StopTurn())] if stops and prompt.stop != "asked" else []
+    stop = [of_record(prompt.id, "⏹ Stop", StopTurn())] if stops and prompt.stop != "asked" else []
     away = " · can't be reached now" if prompt.is_away else ""
     if prompt.stop == "asked":
         return line(f"⏹ Stopping …{away}"), ()
@@ -195,21 +194,17 @@ def _took(prompt: Prompt, now_s: float) -> str:
 
 
 def _free(prompt: Prompt) -> list[Button]:
-    return [_button(prompt, "✖️ Cancel", Withdraw())] if prompts.is_free(prompt) else []
+    return [of_record(prompt.id, "✖️ Cancel", Withdraw())] if prompts.is_free(prompt) else []
 
 
 def _now(prompt: Prompt) -> Button:
-    return _button(prompt, "▶️ Send now", SendNow())
+    return of_record(prompt.id, "▶️ Send now", SendNow())
 
 
 def _again(prompt: Prompt) -> Button:
-    return _button(prompt, "🔁 Send again", SendAgain())
+    return of_record(prompt.id, "🔁 Send again", SendAgain())
 
 
 def _rows(buttons: list[Button]) -> Rows:
     row: Row = tuple(buttons)
     return (row,) if row else ()
-
-
-def _button(prompt: Prompt, text: str, action: Action) -> Button:
-    return Button(text, encode(prompt.id, 0, action))

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.buttons import Button, copying, encode
+from hermes.chat.screens.buttons import copying, of_record
 from hermes.chat.screens.prompts import apart, called, origin, place
 from hermes.chat.screens.screen import agent_at, clock, draw, note, project
 from hermes.chat.screens.text import Span, dotted, ending, line, phrase
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hermes.chat.screens.buttons import Row, Rows
     from hermes.chat.screens.screen import Caps, Look, Screen
     from hermes.chat.screens.text import Line
-    from hermes.model.actions import Action
     from hermes.model.card import Card, Wanted
     from hermes.model.prompt import Target
 
@@ -58,7 +57,7 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     head = line(_HEADS[wanted] if cards else _NONE[wanted])
     action = StopTurn() if wanted == "stop" else WriteTo() if wanted == "new" else ShowCard()
     labels = apart([_named(card, wanted) for card in cards], page.number * PAGE + 1)
-    buttons = [(_button(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]
+    buttons = [(of_record(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]
     return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
 
 
@@ -70,9 +69,9 @@ def not_listed() -> Screen:
 def _turning(page: int, pages: int) -> Rows:
     row: Row = ()
     if page > 0:
-        row += (_button("sessions", "◀", ListPage(page - 1)),)
+        row += (of_record("sessions", "◀", ListPage(page - 1)),)
     if page + 1 < pages:
-        row += (_button("sessions", "▶", ListPage(page + 1)),)
+        row += (of_record("sessions", "▶", ListPage(page + 1)),)
     return (row,) if row else ()
 
 
@@ -114,12 +113,12 @@ def _card_rows(card: Card) -> Rows:
     if card.state == "gone":
         return ()
     if card.stop == "sure":
-        return ((_button(card.id, "Yes, stop", StopTurn(is_sure=True)), _button(card.id, "Back", Back())),)
-    row: Row = (_button(card.id, "✏️ Write a prompt", WriteTo()),)
+        return ((of_record(card.id, "Yes, stop", StopTurn(is_sure=True)), of_record(card.id, "Back", Back())),)
+    row: Row = (of_record(card.id, "✏️ Write a prompt", WriteTo()),)
     if card.target.can.stops and card.state == "busy" and card.stop != "asked" and not card.is_stale:
-        row += (_button(card.id, "⏹ Stop", StopTurn()),)
+        row += (of_record(card.id, "⏹ Stop", StopTurn()),)
     mute = ("🔔 Notices on", Mute(on=False)) if card.is_muted else ("🔕 Mute", Mute())
-    return row, (_button(card.id, *mute),), copying("📋 Copy the command to resume", _resuming(card.target))
+    return row, (of_record(card.id, *mute),), copying("📋 Copy the command to resume", _resuming(card.target))
 
 
 def _resuming(target: Target) -> str:
@@ -141,9 +140,5 @@ def write_now(card: Card, look: Look) -> Screen:
         where = (*where, " about ", phrase(card.about, _NAME, "bold"))
     if look.group:
         return note("Reply to this with your prompt for ", *where, ".", force_reply=True)
-    rows = ((_button(card.id, "✏️ Cancel typing", WriteTo(on=False)),),)
+    rows = ((of_record(card.id, "✏️ Cancel typing", WriteTo(on=False)),),)
     return note("Type your prompt for ", *where, " as your next message.", rows=rows)
-
-
-def _button(record_id: str, text: str, action: Action) -> Button:
-    return Button(text, encode(record_id, 0, action))
