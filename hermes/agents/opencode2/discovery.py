@@ -128,10 +128,15 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
+def port_of(url: str) -> int:
+    """Return the port of this URL, by default that of its scheme; 0 if neither is known."""
+    parts = urlsplit(url)
+    return parts.port or _PORTS.get(parts.scheme, 0)
+
+
 def _is_ours(url: str, sockets: tuple[Path, ...]) -> bool:
     """Tell whether this user, and nobody else, listens at the port of this URL; True if the system does not tell."""
-    parts = urlsplit(url)
-    port = f":{parts.port or _PORTS[parts.scheme]:04X}"
+    port = f":{port_of(url):04X}"
     does_tell, users = False, set[str]()
     for table in sockets:
         with contextlib.suppress(OSError), table.open(encoding="ascii") as rows:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
-from hermes.agents.opencode2.discovery import Address, at
+from hermes.agents.opencode2.discovery import Address, at, port_of
 from hermes.agents.server import numbers
 from hermes.agents.wire import decode
 from hermes.commands.doctor.finding import Area, Around, Finding
@@ -24,7 +24,6 @@ OLDEST: Final = (1, 1, 53)
 LIST_S: Final = 5.0
 EVENT_S: Final = 3.0
 CONNECT_S: Final = 1.0
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
@@ -90,12 +89,6 @@ async def _unreachable(server: OpenCode, error: AgentError) -> Finding:
 
 
 # --- the port ------------------------------------------------------------------------------------------
-
-
-def port_of(url: str) -> int:
-    """Return the port of this URL, by default that of its scheme; 0 if neither is known."""
-    parts = urlsplit(url)
-    return parts.port or _PORTS.get(parts.scheme, 0)
 
 
 async def _listens(host: str, port: int) -> bool:

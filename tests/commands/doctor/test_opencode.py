@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from hermes.agents.opencode2.discovery import port_of
 from hermes.commands.doctor import opencode
 from hermes.sandbox.botapi import RunningBotApi
 from hermes.sandbox.opencode.events import Manner
@@ -152,7 +153,7 @@ async def test_a_stream_that_says_nothing_is_given_up(patient: Patient, agent: S
 def test_a_port_follows_from_the_scheme_where_none_is_written() -> None:
     """The URL's own counts first."""
     urls = ("http://127.0.0.1:1", "http://localhost", "https://example.org")
-    assert [opencode.port_of(url) for url in urls] == [1, 80, 443]
+    assert [port_of(url) for url in urls] == [1, 80, 443]
 
 
 def test_everything_is_looked_at_at_once(patient: Patient) -> None:
