@@ -108,11 +108,9 @@ def of_asks(signal: Signal) -> AskSignal | None:
             return Quiet(session_id, but_turn=turn_id) if ends_asks else None
         case SessionEnded(session_id=session_id):
             return Quiet(session_id)
-        case TurnStopped():
-            return None
         case TurnEnded(turn, ends_asks):
             return Quiet(turn.source.session_id) if ends_asks else None
-        case Retrying():
+        case TurnStopped() | Retrying():
             return None
         case _:
             return signal
