@@ -26,7 +26,7 @@ from telegram.warnings import PTBUserWarning
 
 from hermes.chat.failures import NO_PATH, is_without_topic, strange, translate
 from hermes.chat.screens.buttons import Button
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.chat.tls import tls_context
 from hermes.errors import ChatAway, ChatRefused, ConfigError
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hermes.chat.bot import Bot, Sent
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.errors import ChatAway, ChatError, Undelivered
 
 log = logging.getLogger(__name__)

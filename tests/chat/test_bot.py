@@ -19,7 +19,7 @@ from telegram.request import HTTPXRequest
 from hermes.chat.bot import MAX_DOWNLOAD, Bot, Me, translated
 from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook, redact, vanished
 from hermes.chat.screens.buttons import Button
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.chat.screens.text import Entity
 from hermes.config.logs import Lines
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered

@@ -12,8 +12,10 @@ from hermes.agents.fields import sound
 from hermes.agents.questions import recommended
 from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.diffs import changed_lines, headless
-from hermes.chat.screens.main_message import main, sides, toast
+from hermes.chat.screens.hints import toast
+from hermes.chat.screens.main_message import main
 from hermes.chat.screens.permission import trail_line
+from hermes.chat.screens.side_messages import sides
 from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
 from hermes.chat.screens.unseen import verbatim, visible
 from hermes.core.answers import bare_label

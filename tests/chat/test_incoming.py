@@ -10,7 +10,7 @@ import pytest
 from hermes.chat.bot import Bot
 from hermes.chat.incoming import Blocked, Migrated, Other, is_permitted, read_update
 from hermes.chat.screens.buttons import Button
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.model.answer import User
 from hermes.model.events import Tap, Text, TextEdit
 from hermes.model.files import File

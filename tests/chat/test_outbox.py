@@ -13,7 +13,7 @@ from telegram.request import HTTPXRequest
 
 from hermes.chat.bot import Bot, Sent
 from hermes.chat.outbox import Outbox
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.errors import ChatAway, ChatRefused, Undelivered
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 

@@ -3,48 +3,20 @@
 A person reads the message in two seconds while walking, so the question comes first, then the choices, then the origin.
 Hermes' own buttons stand in separate rows below the options, so that no option can be mistaken for one of them. Hermes
 writes the last line, and it ends with the short code: a reply to any copy of the message is recognised by this code.
-
-This module also exports `sides`, `toast`, `hint`, the button codec and the values of the other screens (`__all__`).
 """
 
 from dataclasses import replace
 from typing import Final
 
-from hermes.chat.screens.buttons import LIMITS, Button, Limits, Row, Rows, decode, encode, press
-from hermes.chat.screens.hints import HintWord, digest_screen, hint, not_saved, other_poller, toast, was_away
+from hermes.chat.screens.buttons import press
 from hermes.chat.screens.permission import deed, keyboard as buttons
 from hermes.chat.screens.question_page import asked, keyboard, options, own_row, page
 from hermes.chat.screens.review import confirm, numbers, review, send_button
-from hermes.chat.screens.screen import Caps, Look, Screen, SideScreen, draw, name, origin
+from hermes.chat.screens.screen import Caps, Look, Screen, draw, name, origin
 from hermes.chat.screens.settled import after
-from hermes.chat.screens.side_messages import sides
-from hermes.chat.screens.text import Entity, Line, Span, ending, line, phrase
+from hermes.chat.screens.text import Line, Span, ending, line, phrase
 from hermes.model.actions import Send
 from hermes.model.entry import Entry
-
-__all__ = [
-    "LIMITS",
-    "Button",
-    "Entity",
-    "HintWord",
-    "Limits",
-    "Look",
-    "Row",
-    "Rows",
-    "Screen",
-    "SideScreen",
-    "decode",
-    "digest_screen",
-    "encode",
-    "hint",
-    "main",
-    "not_saved",
-    "other_poller",
-    "sides",
-    "toast",
-    "was_away",
-]
-
 
 _NAME: Final = 24
 

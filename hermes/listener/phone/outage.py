@@ -12,7 +12,7 @@ from hermes.listener.phone.parts import bot_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.chat.screens.main_message import Screen
+    from hermes.chat.screens.screen import Screen
     from hermes.config.settings import Telegram
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from hermes.chat.screens.main_message import main, sides
+from hermes.chat.screens.main_message import main
 from hermes.chat.screens.permission import TRAIL_LINES, trail_line
+from hermes.chat.screens.side_messages import sides
 from hermes.core.ends import is_refused
 
 if TYPE_CHECKING:
-    from hermes.chat.screens.main_message import Look
+    from hermes.chat.screens.screen import Look
     from hermes.listener.entries import Entries
     from hermes.model.entry import Entry
 

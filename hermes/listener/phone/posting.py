@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hermes.chat.failures import is_about_bot, vanished
-from hermes.chat.screens.main_message import main, sides
+from hermes.chat.screens.main_message import main
 from hermes.chat.screens.settled import in_brief
-from hermes.chat.screens.side_messages import out_of_date, posted_again
+from hermes.chat.screens.side_messages import out_of_date, posted_again, sides
 from hermes.errors import ChatRefused
 from hermes.model.entry import Side
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from hermes.chat.bot import Sent
     from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.main_message import Look, Screen, SideScreen
+    from hermes.chat.screens.screen import Look, Screen, SideScreen
     from hermes.core.answer_clock import AnswerTimes
     from hermes.listener.entries import Entries
     from hermes.listener.phone.chat_link import ChatLink

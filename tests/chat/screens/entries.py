@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from hermes.chat.screens.main_message import Look
+from hermes.chat.screens.screen import Look
 from hermes.model.answer import Answer, Decision, Outcome, User
 from hermes.model.ask import Ask, Capabilities, Option, Permission, Question, Source
 from hermes.model.entry import Entry, Phone, Timing

@@ -1,6 +1,6 @@
 """A screen as plain characters, for eyes and golden texts: **bold**, _italic_, `code`, › quote, [ button ]."""
 
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 
 SIGNS = {"bold": "**", "italic": "_", "code": "`", "expandable_blockquote": "›"}
 

@@ -3,7 +3,7 @@
 import re
 
 from hermes.chat.screens.buttons import Button, decode
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.chat.screens.text import units
 from hermes.chat.screens.unseen import visible
 from hermes.model.entry import Entry

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hermes.chat.screens import hints
-from hermes.chat.screens.hints import unreadable
-from hermes.chat.screens.main_message import digest_screen, hint, not_saved, other_poller, toast, was_away
+from hermes.chat.screens.hints import digest_screen, hint, not_saved, other_poller, toast, unreadable, was_away
 from hermes.chat.screens.screen import Look
 from hermes.chat.screens.text import units
 from hermes.core.routing import TellKind

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hermes.chat.screens.main_message import main, sides
+from hermes.chat.screens.main_message import main
 from hermes.chat.screens.screen import Look
+from hermes.chat.screens.side_messages import sides
 from hermes.core.routing import _CODE, _last_line
 from hermes.model.answer import Answer, Decision
 from hermes.model.ask import Option, Question

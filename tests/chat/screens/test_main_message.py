@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from hermes.chat.screens.buttons import decode
-from hermes.chat.screens.main_message import Screen, main
+from hermes.chat.screens.main_message import main
+from hermes.chat.screens.screen import Screen
 from hermes.chat.screens.text import units
 from hermes.model.actions import Arm, AskTwice, Back, ClearText, Confirmed, Go, Pick, Send, Shelve
 from hermes.model.answer import Answer

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from hermes.chat.screens.main_message import Look, Screen, main, sides, toast
+from hermes.chat.screens.hints import toast
+from hermes.chat.screens.main_message import main
 from hermes.chat.screens.permission import is_whole
+from hermes.chat.screens.screen import Look, Screen
+from hermes.chat.screens.side_messages import sides
 from hermes.model.answer import Always, Answer, Decision, Once, Outcome, Refused
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, Phone

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from hermes.chat.screens.buttons import decode
-from hermes.chat.screens.main_message import sides
 from hermes.chat.screens.screen import Look
+from hermes.chat.screens.side_messages import sides
 from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind
 from hermes.model.ask import OnExpiry

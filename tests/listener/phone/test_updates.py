@@ -15,7 +15,7 @@ from hermes.chat.bot import Bot
 from hermes.chat.incoming import read_update
 from hermes.chat.poll import Offset, Poller, Trouble
 from hermes.chat.screens.buttons import Button
-from hermes.chat.screens.main_message import Screen
+from hermes.chat.screens.screen import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, NotSaved
 from hermes.listener.entries import Entries
 from hermes.listener.phone.phone import PhoneSide
