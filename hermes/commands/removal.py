@@ -12,7 +12,7 @@ import platformdirs
 
 from hermes import disk
 from hermes.commands import install, service
-from hermes.commands.service import Machine
+from hermes.commands.service.machine import Machine
 from hermes.config import logs, reading as configuration
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError

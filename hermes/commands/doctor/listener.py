@@ -8,8 +8,8 @@ from typing import Final
 from hermes.chat.poll import CONFLICT
 from hermes.commands import install
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.service import Machine, service_state
-from hermes.commands.service.machine import run_command
+from hermes.commands.service import service_state
+from hermes.commands.service.machine import Machine, run_command
 from hermes.commands.status.table import IDLE, span
 from hermes.commands.stores import of_this_machine
 from hermes.errors import StoreError

@@ -9,21 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes.commands.service import launchd, systemd
-from hermes.commands.service.machine import Job, Machine, Ran, ServiceState
+from hermes.commands.service.machine import Job, Machine, ServiceState
 from hermes.errors import ConfigError
 from hermes.storage import installed_files
-
-__all__ = [
-    "JOBS",
-    "Machine",
-    "Ran",
-    "ServiceState",
-    "install_service",
-    "is_service_installed",
-    "restart_service",
-    "service_state",
-    "uninstall_service",
-]
 
 JOBS = {
     "service": Job("listen", ("hermes.service",)),

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from hermes.commands.install import is_any_connected
-from hermes.commands.service import Machine, ServiceState, install_service, restart_service, service_state
+from hermes.commands.service import install_service, restart_service, service_state
+from hermes.commands.service.machine import Machine, ServiceState
 from hermes.commands.setup.file import without_asked
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.terminal import Terminal

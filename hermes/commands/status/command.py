@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hermes.commands.install import is_any_connected, outdated
-from hermes.commands.service import Machine, is_service_installed
+from hermes.commands.service import is_service_installed
+from hermes.commands.service.machine import Machine
 from hermes.commands.status import survey, table
 from hermes.commands.stores import look, store_of
 from hermes.config import reading as configuration

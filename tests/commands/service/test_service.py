@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.commands.loading import shipped
-from hermes.commands.service import (
-    JOBS,
-    Machine,
-    Ran,
-    ServiceState,
-    install_service,
-    restart_service,
-    service_state,
-    systemd,
-    uninstall_service,
-)
+from hermes.commands.service import JOBS, install_service, restart_service, service_state, systemd, uninstall_service
+from hermes.commands.service.machine import Machine, Ran, ServiceState
 from hermes.errors import ConfigError, ServiceError
 from hermes.listener.daemon import REAPING_S
 from hermes.listener.phone.polling import ABSENCE_S
