@@ -135,8 +135,8 @@ def _run(options: dict[str, str]) -> int:
     if "wait" in options or not agent.calls:
         _stay(options, agent)
         return 0
-    payload = _payload(agent, _line(0, PATIENCE_S)[0])
-    if agent.needs_listener(payload) and not spool.nudge(options["store"]):
+    payload, store = _payload(agent, _line(0, PATIENCE_S)[0]), options["store"]
+    if agent.needs_listener(payload) and not (spool.takes_prompts(store) or spool.nudge(store)):
         _tell_plugin(b"kept\n")  # another try is useless
         return 0
     _keep(options, payload)

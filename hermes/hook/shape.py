@@ -63,10 +63,10 @@ class Shape:
 
     `keys` must be in a payload, each with a value of its type ("context" may be missing); `carried` are the keys that
     the hook keeps, None for all. `asks` returns whether a payload is an ask; the others are news. News for which
-    `needs_listener` returns True concerns no ask, and is dropped if no listener runs. An agent with `calls` starts a
-    second hook with --wait for each ask; the hook of any other agent always waits. A hook that was started `by_hand`
-    also ends at Ctrl-C and when its terminal closes. `has_desk` returns whether the agent itself shows a dialog for
-    this ask while the hook waits.
+    `needs_listener` returns True concerns no ask, and is dropped if no listener runs and prompts from the phone are
+    off. An agent with `calls` starts a second hook with --wait for each ask; the hook of any other agent always waits.
+    A hook that was started `by_hand` also ends at Ctrl-C and when its terminal closes. `has_desk` returns whether the
+    agent itself shows a dialog for this ask while the hook waits.
 
     `prompts` is about its hooks with --prompts; None: this agent takes no prompts from the phone by a hook.
     """

@@ -145,6 +145,15 @@ def test_the_end_of_a_turn_is_kept_only_for_a_listener(desk: Desk, tmp_path: Pat
     assert not alone.log.exists()
 
 
+def test_the_end_of_a_turn_is_kept_while_prompts_are_on(tmp_path: Path) -> None:
+    """It may be the answer to a prompt from the phone, and come while the listener is being restarted."""
+    alone = Desk(tmp_path)
+    (alone.store / spool.TAKES_PROMPTS).touch()
+    ended = {"type": "turn.ended", "properties": {"sessionID": "ses_1"}, "directory": "/x", "context": {}}
+    alone.tell(ended)
+    assert alone.payloads() == [ended]
+
+
 def test_the_end_of_an_ask_is_kept_as_long_as_its_hook_waits(tmp_path: Path) -> None:
     """With a database the folder does not tell what is open; if no listener runs just then, the end would be lost."""
     alone = Desk(tmp_path)
