@@ -81,10 +81,12 @@ def _session(record: Record) -> str:
 def _asked(record: Record, machine: str) -> Signal:
     tool, given = _call(record)
     event = text_of(record, "hook_event_name", "payload")
+    session_id, root_id = _session(record), id_of(record, "session_id", "payload")
     source = Source(
         agent=AGENT,
         machine=machine,
-        session_id=_session(record),
+        session_id=session_id,
+        root_id="" if session_id == root_id else root_id,
         directory=words_of(record, "cwd", "payload"),
         request_id=id_of(record, "id", "payload"),
         call_id=_call_id(record, tool, given),

@@ -13,6 +13,7 @@ from hermes.agents.claude_code import adapter
 from hermes.agents.claude_code.adapter import answers, read, waiter_text
 from hermes.agents.claude_code.shape import CARRIED, SHAPE, WAKE_MESSAGE, prompt_place
 from hermes.agents.registry import ADAPTERS
+from hermes.core import topics
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
 from hermes.model.ask import Ask, Option, Source
@@ -225,6 +226,14 @@ def test_a_subagent_ends_by_itself() -> None:
     assert ask.source.session_id == f"{session}/a1"
     stopped = signal("Stop", hook_event_name="SubagentStop", session_id=session, agent_id="a1")
     assert stopped == Quiet(ask.source.session_id)
+
+
+def test_a_person_writes_to_the_session_of_a_subagent_and_not_to_the_subagent() -> None:
+    """No hook waits for prompts in a subagent, so a text in a topic of its own would reach nobody."""
+    session = asked("PermissionRequest-Bash")
+    subagent = asked("PermissionRequest-Bash", agent_id="a1")
+    assert topics.root_of(subagent.source) == topics.root_of(session.source)
+    assert topics.about(subagent.source, "session") == topics.about(session.source, "session")
 
 
 def test_before_the_dialog_a_no_stops_and_nobody_else_can_answer() -> None:
