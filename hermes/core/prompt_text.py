@@ -17,6 +17,9 @@ _WORD: Final = re.compile(r"/(note|task|run)(?:@\w+)?(?:\s+|\Z)(.*)\Z", re.DOTAL
 _TASK: Final = re.compile(r"@([\w./-]+)\s+(\S.*)\Z", re.DOTALL)
 _RUN: Final = re.compile(r"/?([\w./:-]+)(?:\s+(.*))?\Z", re.DOTALL)
 _SHELL: Final = "`"
+_ABOUT: Final = "About your question "
+_MY_ANSWER: Final = "My answer: "
+_MY_ANSWERS: Final = "My answers to your questions:"
 
 MISSING: Final = {
     "note": "write the note behind /note",
@@ -32,7 +35,7 @@ def content_of(text: str, *, about: str = "") -> Content:
     """
     found = _WORD.match(text)
     if about or found is None:
-        return Content("text", f"About your question “{about}”: {text}" if about else text)
+        return Content("text", f"{_ABOUT}“{about}”: {text}" if about else text)
     word, rest = found[1], found[2].strip()
     if word == "note":
         return Content("note", _given(rest, word))
@@ -50,6 +53,11 @@ def content_of(text: str, *, about: str = "") -> Content:
     return Content("command", arguments, run[1])
 
 
+def quotes_agent(text: str) -> bool:
+    """Tell whether a prompt with this text answers a question that is over: it has words of the agent then."""
+    return text.startswith((f"{_ABOUT}“", _MY_ANSWER, _MY_ANSWERS))
+
+
 def late_answer(ask: Ask, answers: Sequence[Answer]) -> str:
     """Return the answer to a question that is over, in words; of several questions, each with its answer.
 
@@ -57,9 +65,9 @@ def late_answer(ask: Ask, answers: Sequence[Answer]) -> str:
     """
     said = [_in_words(question, answer) for question, answer in zip(ask.questions, answers, strict=False)]
     if len(said) == 1:
-        return said[0] if ask.questions[0].text else f"My answer: {said[0]}"
+        return said[0] if ask.questions[0].text else f"{_MY_ANSWER}{said[0]}"
     lines = (f"“{question.text}”: {words}" for question, words in zip(ask.questions, said, strict=False))
-    return "\n".join(("My answers to your questions:", *lines))
+    return "\n".join((_MY_ANSWERS, *lines))
 
 
 def _in_words(question: Question, answer: Answer) -> str:

@@ -7,7 +7,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.core.prompt_text import MISSING, content_of, late_answer
+from hermes.core.prompt_text import MISSING, content_of, late_answer, quotes_agent
 from hermes.model.answer import Answer
 from hermes.model.ask import Option, Question
 from hermes.model.prompt import Content
@@ -93,3 +93,13 @@ def test_a_label_of_the_agent_is_no_command(text: str) -> None:
     late = content_of(late_answer(over, (Answer((0,)),)), about=text)
     assert late.kind == "text"
     assert late.text.endswith(": /run deploy")
+
+
+@pytest.mark.parametrize("texts", [("Which one?",), ("",), ("Which one?", "And then?")])
+def test_an_answer_that_comes_too_late_has_words_of_the_agent(texts: tuple[str, ...]) -> None:
+    """In its question, and in the labels that were chosen."""
+    over = ask_of(*(Question(text, options=(Option("A"),)) for text in texts))
+    given = late_answer(over, (Answer((0,)),) * len(texts))
+    late = content_of(given, about=texts[0] if len(texts) == 1 else "")
+    assert quotes_agent(late.text)
+    assert not quotes_agent(f"I say: {late.text}")

@@ -22,6 +22,7 @@ from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.wire import decode
+from hermes.core.prompt_text import quotes_agent
 from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.card import Listed
 from hermes.model.prompt import PromptAbilities, Sight, Target
@@ -155,6 +156,9 @@ class OpenCodePrompts:
                 listed = await self._api.get(list[wire.Command], "/command", directory, timeout=BOOT)
                 command = commands.chosen(listed, content.name)
                 prompt = commands.prompt_of(command, content.text, await self._agents(directory))
+            case _ if quotes_agent(content.text):
+                # OpenCode tells the model to call each subagent that is named; the question may name one.
+                return {"parts": _text(content)}
             case _:
                 prompt = {"parts": _text(content)}
         return prompt | {"parts": prompt["parts"] + await self._mentioned(prompt["parts"], directory)}

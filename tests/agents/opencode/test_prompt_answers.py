@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from hermes.agents.prompting import PromptWay
+from hermes.core.prompt_text import content_of
 from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.model.ask import Source
 from hermes.model.prompt import Content, Sight
@@ -133,6 +134,14 @@ async def test_what_is_there_already_is_not_sent_again() -> None:
     await way.send(SOURCE, OURS, Content("text", "x @other @mine@x"))
     await way.send(SOURCE, OURS, Content("note", "x @mine"))
     assert [(len(body["parts"]), body.get("noReply")) for body in made.sent] == [(1, None), (1, True)]
+
+
+async def test_a_question_that_is_answered_too_late_starts_no_subagent_that_it_names() -> None:
+    """A mention makes OpenCode tell the model to call the subagent, also if the answer is no."""
+    made, way = desk({"agent": [{"name": "mine", "mode": "subagent"}]})
+    about = content_of("No", about="Shall I let @mine rewrite it?")
+    await way.send(SOURCE, OURS, about)
+    assert [part["text"] for part in made.sent[0]["parts"]] == [about.text]
 
 
 async def test_many_parts_are_in_their_order() -> None:
