@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,21 @@ def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: 
     assert "Allowed by PermissionRequest hook" in shown
     stage.over()
     no_hook_waits(stage)
+
+
+@pytest.mark.nightly
+def test_a_question_names_the_project_also_after_the_agent_went_into_a_folder_of_it(
+    stage: Stage, home: Home, desk: Any
+) -> None:
+    """A `cd` stays in effect for what the agent does next."""
+    settings = json.loads(home.settings.read_text())
+    settings["permissions"]["allow"] = ["Bash"]
+    home.settings.write_text(json.dumps(settings))
+    desk(runs("mkdir -p packages/api && cd packages/api"), asks(DATABASE))
+    asked = stage.asked("Which database")
+    assert "\nshop-api · Claude Code" in asked.text
+    stage.phone.tap(asked, "SQLite")
+    stage.ended("✅ SQLite")
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ asks still waits. If the turn ends before, what was typed begins a turn of its o
 prompt from the phone comes into the next step, too, and is told then; or it begins a turn. So does a background task,
 when it has ended. No payload has a time: the inbox adds it. The hook adds `from_phone` (this prompt is one from the
 phone, see `install`), `goes_on` (it is the news of a background task), `began` (when the turn that ends began, in epoch
-milliseconds) and `nobody_there` (see `shape`).
+milliseconds) and `nobody_there` (see `shape`). Its `cwd` is the folder in which Claude Code was started.
 """
 
 from __future__ import annotations

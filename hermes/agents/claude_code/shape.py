@@ -33,16 +33,27 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     is_at_desk = environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
-    directory, record = (str(payload.get(key) or "") for key in ("cwd", "transcript_path"))
+    directory, record = folder_of(payload, environ), str(payload.get("transcript_path") or "")
     begins = payload["hook_event_name"] == "SessionStart"
     resumed = begins and payload.get("source") == "resume"
     return PromptPlace(payload["session_id"], directory, record=record, begins=begins, resumed=resumed)
+
+
+def folder_of(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> str:
+    """Return the folder in which Claude Code was started; a command of its agent may go to one below, and stay there.
+
+    Claude Code tells it to its hooks, whatever the settings of a project say (seen with 2.1.330).
+    """
+    now, first = str(payload.get("cwd") or ""), environ.get("CLAUDE_PROJECT_DIR", "").rstrip("/")
+    return first if first and now.startswith(f"{first}/") else now
 
 
 def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "dict[str, Any]":
     """Return what the hook knows beyond the payload, see `adapter`. The text that a person typed is not kept."""
     event = payload["hook_event_name"]
     found: dict[str, Any] = {}
+    if (folder := folder_of(payload, environ)) != (payload.get("cwd") or ""):
+        found["cwd"] = folder
     prompt = str(payload.get("prompt") or "") if event == "UserPromptSubmit" else ""
     if WAKE_MESSAGE in prompt:
         found["from_phone"] = True

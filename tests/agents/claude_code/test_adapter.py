@@ -157,6 +157,29 @@ def test_the_end_of_a_turn_says_when_it_began(tmp_path: Path) -> None:
     assert told.turn.began_s == 1795571424.767
 
 
+@pytest.mark.parametrize(
+    ("now", "first", "folder"),
+    [
+        ("/dev/shop/packages/api", "/dev/shop", "/dev/shop"),
+        ("/dev/shop/packages", "/dev/shop/", "/dev/shop"),
+        ("/dev/shop", "/dev/shop", "/dev/shop"),
+        ("/dev/shop-api", "/dev/shop", "/dev/shop-api"),
+        ("/dev/shop", "/evil", "/dev/shop"),
+        ("/dev/shop", "/", "/dev/shop"),
+        ("/dev/shop", "", "/dev/shop"),
+    ],
+)
+def test_a_session_belongs_to_the_folder_in_which_it_began(now: str, first: str, folder: str) -> None:
+    """Its `cwd` follows each `cd` of the agent, which must not take it to another project."""
+    environ = {"CLAUDE_PROJECT_DIR": first, "CLAUDE_CODE_ENTRYPOINT": "cli"}
+    payload = recorded("PermissionRequest-Bash", cwd=now)
+    assert SHAPE.prompts is not None
+    assert (payload | SHAPE.prompts.adds(payload, environ))["cwd"] == folder
+    place = prompt_place(payload | {"hook_event_name": "UserPromptSubmit"}, environ)
+    assert place is not None
+    assert place.directory == folder
+
+
 def test_only_a_session_that_is_resumed_may_have_a_turn_that_was_killed() -> None:
     """One that is summed up is told as a start, too, in the middle of a turn."""
     start = {"hook_event_name": "SessionStart", "session_id": "ses_1"}
