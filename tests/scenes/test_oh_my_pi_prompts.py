@@ -132,6 +132,23 @@ def test_a_new_session_gets_nothing_of_the_one_before(stage: Stage, desk: Any, m
 
 
 @pytest.mark.nightly
+def test_a_branch_of_a_session_is_another_session(stage: Stage, desk: Any, model: ScriptedModel) -> None:
+    """After the answer to `/btw` became one, the hook waits there, and a prompt to the session before is not lost."""
+    terminal = desk({"text": "Both tests pass now."})
+    notice = stage.ended("✅ shop-api is done")
+    until(lambda: len(waiting(stage)) == 1, 30, "a hook that waits")
+    (before,) = waiting(stage)
+    terminal.send("/btw What is this?" + ENTER)
+    terminal.wait_screen("b to branch")
+    terminal.send("b")
+    terminal.wait_screen("Branched /btw to")
+    until(lambda: [one["session"] for one in waiting(stage)] not in ([], [before["session"]]), 30, "another session")
+    stage.phone.write(script([{"text": "Never said."}], "branched"), reply_to=notice)
+    stage.asked("the session was ended on the computer")
+    assert not model.turns("branched")
+
+
+@pytest.mark.nightly
 def test_a_killed_agent_leaves_no_hook(stage: Stage, desk: Any) -> None:
     """`kill -9`."""
     terminal = desk({"text": "Both tests pass now."})

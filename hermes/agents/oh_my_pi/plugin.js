@@ -37,6 +37,7 @@ export default function hermesTelegramPhone(pi) {
   }
   pi.on("session_start", started)
   pi.on("session_switch", started)
+  pi.on("session_branch", started)
   pi.on("session_shutdown", () => {
     session.asking.forEach((release) => release())
     settle(session)

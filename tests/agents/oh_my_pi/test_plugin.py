@@ -206,8 +206,9 @@ def test_a_prompt_that_is_typed_while_a_job_runs_begins_another_turn(tmp_path: P
         ],
         [(1000, "session_stop", stop()), (1100, "agent_end", {})],
         [(1000, BEGAN, {}), (1050, "session_stop", stop()), (1060, "session_switch", {}), (1100, "agent_end", {})],
+        [(1000, BEGAN, {}), (1050, "session_stop", stop()), (1060, "session_branch", {}), (1100, "agent_end", {})],
     ],
-    ids=["a subagent, or Esc", "an abort", "Esc instead of a retry", "no beginning", "another session"],
+    ids=["a subagent, or Esc", "an abort", "Esc instead of a retry", "no beginning", "another session", "a branch"],
 )
 def test_what_is_no_turn_that_ended_by_itself_is_no_news(tmp_path: Path, events: list[Any]) -> None:
     """The turn after it is told."""
