@@ -13,6 +13,7 @@ from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records, Workers
 from hermes.listener.sessions import SessionLists
 from hermes.model.card import Card, MachineList
+from hermes.model.prompt import PromptLine
 from hermes.storage.store import Changed
 
 if TYPE_CHECKING:
@@ -40,12 +41,7 @@ class Cards(Records[Card]):
         for card in self.all():
             if card.chat_id != chat_id:
                 with suppress(InUse):  # its messages are unknown in the new chat, also without that
-                    await self.change(
-                        card.id,
-                        lambda found: replace(
-                            found, chat_id=chat_id, messages=(), shown=None, armed_for=0, typing=None
-                        ),
-                    )
+                    await self.change(card.id, lambda found: replace(_unposted_card(found), chat_id=chat_id))
 
 
 class Kept:
@@ -106,6 +102,21 @@ class Kept:
             or any((chat_id, message_id) in _places(one) for one in self.notices.all())
         )
 
+    async def forget_messages(self) -> None:
+        """Forget all messages of the records, because another bot has sent them. Raises NotSaved.
+
+        The line of a prompt that is not over is then posted again. One that is over was only kept for its messages.
+        """
+        await self.prompts.forget(lambda one: prompts.is_over(one) and one.line.is_over)
+        for prompt in self.prompts.all():
+            await self.prompts.change(prompt.id, lambda found: replace(found, chat_id=0, line=PromptLine()))
+        for notice in self.notices.all():
+            await self.notices.change(
+                notice.id, lambda found: replace(found, shown=None, retry_shown=None, outdated=(), earlier=())
+            )
+        for card in self.cards.all():
+            await self.cards.change(card.id, _unposted_card)
+
     def has_open(self) -> bool:
         """Tell whether a prompt has not come to its end, or a notice is not on the phone yet."""
         prompts_open = any(not prompts.is_over(one) for one in self.prompts.all())
@@ -121,6 +132,10 @@ class Kept:
         await self.notices.forget_before(at_s)
         await self.prompts.forget_before(at_s)
         await self.cards.forget(lambda card: card.used_s < at_s)
+
+
+def _unposted_card(card: Card) -> Card:
+    return replace(card, messages=(), shown=None, armed_for=0, typing=None)
 
 
 def _messages(card: Card) -> tuple[int | None, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.errors import ChatRefused, InUse, NotSaved
-from hermes.model.entry import Phone
+from hermes.model.entry import Phone, Timing
 from hermes.model.notice import Place
 
 if TYPE_CHECKING:
@@ -84,6 +84,19 @@ class ChatLink:
             self._entries.chat_id, self._entries.newest_message = chat_id, 0
         await self.bring_along()
 
+    async def begin_anew(self) -> None:
+        """Let what is open be posted again if this bot has done nothing yet: then another one has sent its messages.
+
+        Raises NotSaved; the next start then does the rest.
+        """
+        if self._memory.at.last_poll_s is not None or self._memory.at.chat_id is not None:
+            return
+        for entry in self._entries.all():
+            if entry.phone.chat_id:
+                with self._entries.apart(entry.id), suppress(InUse):
+                    await self._entries.change(entry.id, _unposted)
+        await self._kept.forget_messages()
+
     async def bring_along(self) -> None:
         """Post what is open in another chat again; `posting` leaves word on its messages there, if it can.
 
@@ -105,6 +118,10 @@ class ChatLink:
         if trouble and self._memory.at.trouble == trouble:
             log.info("the chat works again")
             self._memory.note(trouble="")
+
+
+def _unposted(entry: Entry) -> Entry:
+    return replace(entry, code="", phone=Phone(), timing=Timing())
 
 
 def _moved(phone: Phone, chat_id: int) -> Phone:

@@ -86,10 +86,11 @@ class Connection:
         return self._trouble.sentence if self._trouble and self._trouble.kind == "unauthorized" else ""
 
     async def recover(self, *, by_timer: bool = False) -> None:
-        """At a start, post the asks of another chat again, and report a long absence.
+        """At a start, post the asks of another bot or chat again, and report a long absence.
 
         `by_timer`: a timer runs Hermes, so that absences are normal and are not reported. Raises NotSaved.
         """
+        await self._link.begin_anew()
         await self._link.bring_along()
         last_s = self._memory.at.last_poll_s
         if not by_timer and last_s is not None and self._entries.now() - last_s > ABSENCE_S:
