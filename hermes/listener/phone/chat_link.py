@@ -53,6 +53,7 @@ class ChatLink:
     def polled(self) -> None:
         """Clear trouble with polls."""
         self._clear(self._poll_trouble)
+        self._poll_trouble = ""  # the same words may tell of a refused message next
 
     def sent(self) -> None:
         """Clear trouble with messages, since the chat has accepted one."""

@@ -150,6 +150,23 @@ async def test_trouble_of_an_earlier_run_is_over_with_the_first_good_poll(home: 
     await until(lambda: not home.listener._parts.phone.memory.at.trouble, "its end")
 
 
+async def test_a_bot_that_is_blocked_again_after_a_restart_is_said_until_it_is_let_in(home: House) -> None:
+    """The trouble of the run before was over with the first good poll: it is no trouble with polls from then on."""
+    await home.start()
+    home.api.control.block()
+    await until(lambda: "blocked" in memory(home).trouble, "the trouble on disk")
+    await home.stop()
+    await home.start()
+    await home.polled()
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "its end")
+    home.api.control.unblock()
+    home.api.control.block()
+    await until(lambda: "blocked" in memory(home).trouble, "the trouble on disk again")
+    await home.polled()
+    await home.polled()
+    assert "blocked" in home.listener._parts.phone.memory.at.trouble
+
+
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     """Another chat than the configured one."""
     await home.start()
