@@ -10,6 +10,7 @@ from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.machines import Machines
@@ -27,7 +28,6 @@ from tests.at_once import at_once
 if TYPE_CHECKING:
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Look
-    from hermes.listener.phone.chat_link import ChatLink
     from hermes.listener.phone.messenger import Messenger
     from hermes.listener.phone.session_cards import SessionCards
     from hermes.listener.wakes import Wake
@@ -48,6 +48,11 @@ def a_book(store: FileStore, *, chat_id: int = CHAT_ID) -> Entries:
 def no_records(book: Entries) -> Kept:
     """Return the records of the same store, of which there are none yet."""
     return Kept(book.store, NoticeRules(), book.wakes)
+
+
+def link_of(book: Entries) -> ChatLink:
+    """Return the link to a chat in which nothing was sent yet."""
+    return ChatLink(book, no_records(book), Memory(book.store, ChatMemory(0)))
 
 
 def taps_and_texts(

@@ -168,8 +168,8 @@ class Phone:
         self.aside: list[object] = []
         outbox, look = cast("Outbox", Said()), Look(tz=UTC, group=False, context_chars=600)
         self.memory = Memory(self.store, at_once(self.store.load_chat(7)))
-        messenger = Messenger(book, outbox, AtOnce(), machine="laptop")
         link = ChatLink(book, no_records(book), self.memory)
+        messenger = Messenger(book, outbox, AtOnce(), link, machine="laptop")
         parties = Parties(7, frozenset({ANN.id}))
         taps, texts = taps_and_texts(book, outbox, look, link, messenger)
         self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)

@@ -29,6 +29,7 @@ from hermes.storage.codec import ENTRIES
 from tests.asks import ANN, CHAT_ID, ask, question
 from tests.at_once import at_once
 from tests.bench.figures import Effort, Figure, middle_ms, ms, ratios
+from tests.books import link_of
 from tests.stores import a_store
 
 TOKEN = f"{1234567890}:{'x' * 35}"
@@ -129,7 +130,7 @@ def _looks(book: Entries, effort: Effort) -> list[float]:
     """What the listener does four times a second: count the time, and see whether anything is due."""
     look, times = Look(tz=None, group=False, context_chars=600), _times()
     outbox = Outbox(Bot(TOKEN, api_base="http://127.0.0.1:9"))
-    messenger = Messenger(book, outbox, Background(), machine="bench")
+    messenger = Messenger(book, outbox, Background(), link_of(book), machine="bench")
     keeper = Timekeeper(
         book,
         times,

@@ -72,8 +72,8 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     """A phone side with an empty book, and nothing beside it."""
     book = a_book(a_store(tmp_path, now=lambda: 1.0))
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
-    messenger = Messenger(book, outbox, Background(), machine="laptop")
     link = ChatLink(book, no_records(book), Memory(book.store, ChatMemory(7)))
+    messenger = Messenger(book, outbox, Background(), link, machine="laptop")
     parties = Parties(7, frozenset({ANN.id}))
     taps, texts = taps_and_texts(book, outbox, look, link, messenger)
     return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)

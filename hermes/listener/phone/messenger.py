@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes.errors import NotSaved
     from hermes.listener.background import Background
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.chat_link import ChatLink
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Messenger:
         entries: Entries,
         outbox: Outbox,
         background: Background,
+        link: ChatLink,
         *,
         machine: str,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -41,6 +43,7 @@ class Messenger:
         self._entries = entries
         self._outbox = outbox
         self._background = background
+        self._link = link
         self._sleep = sleep
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
@@ -79,6 +82,7 @@ class Messenger:
     async def _send(self, screen: Screen, reply_to: int | None = None) -> None:
         silent = reply_to is None and self._entries.is_quiet()
         await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=silent)
+        self._link.sent()
 
     async def _until_done(self, do: Callable[[], Awaitable[object]], failure: str) -> None:
         """Do this, again while Telegram cannot be reached; `failure` begins the line of the log."""

@@ -104,10 +104,10 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
     bot = bot_of(telegram, may_call=entries.store.is_phone if entries.store.is_shared else always)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
-    messenger = Messenger(entries, outbox, given.background, machine=given.machine)
-    topics = Topics(given.memory, outbox, messenger, given.background, telegram.topics, monotonic=given.monotonic)
     kept, has_prompts = given.kept, bool(given.abilities)
     link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
+    messenger = Messenger(entries, outbox, given.background, link, machine=given.machine)
+    topics = Topics(given.memory, outbox, messenger, given.background, telegram.topics, monotonic=given.monotonic)
     prompt_texts = PromptTexts(
         kept, outbox, messenger, topics, given.abilities, config.prompts.projects, hears=bool(config.prompts.transcribe)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,14 +13,18 @@ from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
 from hermes.listener.background import Background
 from hermes.listener.phone import messenger
 from hermes.listener.phone.messenger import AGAIN_S, INSIST_PAUSE_S, Messenger
+from tests.books import a_book, link_of
 from tests.listening import house, until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from hermes.chat.outbox import Outbox
     from hermes.chat.screens.screen import Screen
     from hermes.listener.entries import Entries
+    from hermes.listener.phone.chat_link import ChatLink
     from tests.listening import House
 
 CHAT_ID = 1001
@@ -71,19 +75,24 @@ class Line:
 
     background: Background
     wire: Wire
+    link: ChatLink
 
     def messenger(self) -> Messenger:
-        wire: Any = self.wire
-        return Messenger(
-            cast("Entries", wire), cast("Outbox", wire), self.background, machine="laptop", sleep=self.wire.sleep
-        )
+        entries, outbox = cast("Entries", self.wire), cast("Outbox", self.wire)
+        return Messenger(entries, outbox, self.background, self.link, machine="laptop", sleep=self.wire.sleep)
 
 
 @pytest.fixture
-async def line() -> AsyncIterator[Line]:
+def link(tmp_path: Path) -> ChatLink:
+    """The link to a chat that works."""
+    return link_of(a_book(a_store(tmp_path)))
+
+
+@pytest.fixture
+async def line(link: ChatLink) -> AsyncIterator[Line]:
     """A line on which nothing is wrong."""
     background = Background()
-    yield Line(background, Wire([None]))
+    yield Line(background, Wire([None]), link)
     await background.close()
 
 

@@ -167,6 +167,17 @@ async def test_a_bot_that_is_blocked_again_after_a_restart_is_said_until_it_is_l
     assert "blocked" in home.listener._parts.phone.memory.at.trouble
 
 
+async def test_a_bot_that_is_let_in_again_says_so_with_any_message(home: House) -> None:
+    """No question is open: the answer to a command is the next message."""
+    await home.start()
+    home.api.control.block()
+    await until(lambda: "blocked" in memory(home).trouble, "the trouble on disk")
+    home.api.control.unblock()
+    home.person.write("/help")
+    await home.person.sees("When your coding agent asks something")
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "the end of the trouble")
+
+
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     """Another chat than the configured one."""
     await home.start()
