@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hermes.model.answer import Answer
@@ -73,12 +74,11 @@ def _taken_by_time(ask: Ask, question: Question) -> tuple[int, ...]:
 
 
 def joined_text(parts: tuple[Part, ...]) -> str:
-    """Join the parts of a text: apps cut at a line break (and drop it) if they can, else after exactly 4096 units."""
-    text = ""
-    for index, part in enumerate(parts):
-        text += part.text
-        if index < len(parts) - 1 and utf16_units(part.text) < HARD_CUT_UNITS:
-            text += "\n"
+    """Join the parts of a text: apps cut at a line break (and drop it) if they can, else at the last sign with room."""
+    text = "".join(part.text for part in parts[:1])
+    for before, part in pairwise(parts):
+        has_room = utf16_units(before.text + part.text[:1]) <= HARD_CUT_UNITS
+        text += f"\n{part.text}" if has_room else part.text
     return text
 
 

@@ -309,6 +309,14 @@ def test_parts_that_come_in_another_order_are_joined_by_their_message_id() -> No
     assert joined_text((Part(1, "one"), Part(2, "two"))) == "one\ntwo"
 
 
+def test_a_part_that_has_no_room_for_the_next_sign_was_cut_there() -> None:
+    """An emoji takes two units, so that the part before it may have one unit less than 4096."""
+    emoji = "\N{GRINNING FACE}"
+    full, rest = "a" + emoji * 2047, emoji * 500
+    assert joined_text((Part(1, full), Part(2, rest))) == full + rest
+    assert joined_text((Part(1, full), Part(2, "b" + rest))) == f"{full}\nb{rest}"
+
+
 def test_a_blank_text_is_no_answer() -> None:
     """Nothing changes; the person is told by routing."""
     talk = Talk(ONE)
