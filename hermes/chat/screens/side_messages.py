@@ -22,7 +22,7 @@ from hermes.chat.screens.screen import (
     session,
     subject,
 )
-from hermes.chat.screens.text import Span, defused, one_line, shortened
+from hermes.chat.screens.text import Span, defused, one_line, phrase, shortened
 from hermes.core.answers import option_named
 from hermes.core.dialog import step
 from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
@@ -34,6 +34,7 @@ from hermes.model.state import Offer
 
 _HOUR_S: Final = 3600
 _ANSWER: Final = 300
+_NAME: Final = 40
 _UNHEARD: Final = "The agent goes on, but it only hears that the command could not be run, not why."
 _AGAIN: Final = "Please answer again. "
 
@@ -170,7 +171,7 @@ def _what_then(entry: Entry, look: Look) -> str:
     """Return what the end of the time will do. The dialog's own `step` decides it, so that the text is true."""
     state = replace(entry.state, joining=None)
     then = step(entry.ask, state, Expired(0.0, look.rule(entry.ask))).state
-    who = one_line(entry.ask.capabilities.agent_name) or "agent"
+    who = phrase(entry.ask.capabilities.agent_name, _NAME, empty="the agent").text
     match then.decision:
         case Decision(kind="reject"):
             return f"the agent will be told {'to stop' if entry.ask.capabilities.reject_stops else 'no'}"
@@ -180,7 +181,7 @@ def _what_then(entry: Entry, look: Look) -> str:
             words = decided(replace(entry, state=then), _ANSWER)
             return f"the recommended answer ({words}) will be given"
         case _:
-            return f"this will be left to the computer, where {defused(who)} keeps waiting"
+            return f"this will be left to the computer, where {who} keeps waiting"
 
 
 def _last_chance(entry: Entry) -> Rows:

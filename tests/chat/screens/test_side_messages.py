@@ -110,6 +110,12 @@ def test_the_final_call_offers_more_time() -> None:
     assert "[ Yes, refuse ]" in said(replace(goes_on, state=sure.state))["final_call"]
 
 
+def test_the_final_call_names_its_question_whatever_the_program_calls_itself() -> None:
+    """A program that asks with `hermes hook generic` gives its own name, of any length."""
+    named = entry(DATABASE, timing=CALLED, capabilities=replace(GOES_ON, agent_name="build " * 1000))
+    assert said(named)["final_call"].split("\n")[0].endswith("keeps waiting, because nobody answered **Database**. #k7")
+
+
 @pytest.mark.parametrize(
     ("count", "remind_s", "since"),
     [
