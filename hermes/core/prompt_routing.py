@@ -81,15 +81,22 @@ def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDest
             return ToPrompt(prompt.id)
     card = None if text.is_forwarded else armed_card(known.cards, text.user.id, text.at_s)
     if is_aimed:
-        if target is None or card is None or not _is_same(card.target, target):
-            return None if target is None else ToSession(target)
-        if card.about and text.reply_to not in {None, card.typing}:
-            return ToSession(target)  # it answers another message, not the question that is over
-        return ToSession(target, card.id, card.about)
+        return None if target is None else _aimed(text, target, card, known)
     if text.group or text.thread_id:
         return None  # a text in the topic of another session or project is not meant for the card
     armed = None if card is None else _still(card.target, known)
     return None if card is None or armed is None else ToSession(armed, card.id, card.about)
+
+
+def _aimed(text: Text, target: Target, card: Card | None, known: Sessions) -> ToSession:
+    """Return where a text goes that is aimed at this session. `card` takes the next text of its person, if any does."""
+    if card is None or not _is_same(card.target, target):
+        place = (text.chat_id, text.reply_to)
+        asked = [one.about for one in known.cards if one.typing is not None and (one.chat_id, one.typing) == place]
+        return ToSession(target, about="".join(asked))
+    if card.about and text.reply_to not in {None, card.typing}:
+        return ToSession(target)  # it answers another message, not the question that is over
+    return ToSession(target, card.id, card.about)
 
 
 def session_of(text: Text, known: Sessions, here: Target | None = None) -> Target | None:

@@ -152,6 +152,16 @@ def test_only_the_text_that_was_asked_for_is_the_late_answer() -> None:
     assert route(text(reply_to=20), there) == ToSession(target())
 
 
+def test_a_reply_to_the_request_for_a_late_answer_quotes_the_question_whenever_it_comes() -> None:
+    """Also of another person in a group, whose own card goes on waiting."""
+    late = card(armed_for=ANN.id, armed_s=1000.0 - ARMED_S, about="Which database?", typing=60, messages=(30, 60))
+    other = card(2, BLOG, armed_for=BOB.id, armed_s=999.0, messages=())
+    there = known(cards=(late, other))
+    assert route(text(reply_to=60), there) == ToSession(target(), about="Which database?")
+    assert route(text(reply_to=60, user=BOB), there) == ToSession(target(), about="Which database?")
+    assert route(text(reply_to=30), there) == ToSession(target())
+
+
 def test_a_target_has_no_ids_of_a_request() -> None:
     """Nor the last words, which would be kept with each prompt."""
     found = route(text(reply_to=20), known(notices=(notice(),)))
