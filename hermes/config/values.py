@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BeforeValidator, SecretStr, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
@@ -66,6 +66,11 @@ def _path(value: object) -> object:
     if not path.is_absolute():
         raise ValueError("is not absolute")
     return path
+
+
+def _in_full(text: str) -> str:
+    """Return the text; a path that begins with "~" in full, as agents and programs name it."""
+    return str(_path(text)) if text.startswith("~") else text
 
 
 def _quiet(value: object) -> object:
@@ -173,7 +178,7 @@ Seconds = Annotated[float, BeforeValidator(seconds)]
 MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Wholes = Annotated[tuple[Whole, ...], BeforeValidator(_listed)]
-Words = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Words = Annotated[tuple[Annotated[str, AfterValidator(_in_full)], ...], BeforeValidator(_listed)]
 Secret = Annotated[SecretStr, BeforeValidator(_or_its_file)]
 Url = Annotated[str, BeforeValidator(checked_url)]
 FullPath = Annotated[Path, BeforeValidator(_path)]

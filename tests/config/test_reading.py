@@ -279,6 +279,22 @@ def test_the_environment_wins(tmp_path: Path) -> None:
     ]
 
 
+def test_a_project_and_a_program_can_begin_with_the_home_folder(tmp_path: Path) -> None:
+    """Else a project that is kept from the phone would not be: an agent names its whole path."""
+    text = f"""{NEEDED}
+    [permissions]
+    without_projects = ["~/secret", "shop-api"]
+    [prompts]
+    projects = ["~/shop-api/"]
+    transcribe = ["~/bin/hear", "-m", "~/models/base.bin"]
+    """
+    config = load(written(tmp_path, text), environ={})
+    home = Path.home()
+    assert config.permissions.without_projects == (f"{home}/secret", "shop-api")
+    assert config.prompts.projects == (f"{home}/shop-api",)
+    assert config.prompts.transcribe == (f"{home}/bin/hear", "-m", f"{home}/models/base.bin")
+
+
 def test_users_from_the_environment_may_be_json(tmp_path: Path) -> None:
     """Both "[1, 2]" and "1,2" are a list."""
     environ = {"HERMES_TELEGRAM__USERS": "[1, 2]", "HERMES_PERMISSIONS__NEVER_ALWAYS": '["rm", "a, b"]'}
