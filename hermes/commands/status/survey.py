@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from hermes import __version__
+from hermes import __version__, disk
 from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2 import discovery
@@ -201,8 +201,7 @@ async def gather(
     warnings = (*warnings, *of_memory)
     if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {shlex.quote(str(config_file))}")
-    if config.log.file.is_dir():
-        warnings = (*warnings, f"{config.log.file} is a folder, so there is no log; set log.file")
+    warnings = (*warnings, *_about_log(config.log.file))
     nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)
     listener = await _listener(store, memory, bot_id, may_idle=asks_start_it and nothing_waits)
     listener = replace(listener, post_after_s=config.questions.post_after)
@@ -227,6 +226,16 @@ async def gather(
         too_new=tuple(map(str, survey.too_new)),
         warnings=warnings,
     )
+
+
+def _about_log(file: Path) -> tuple[str, ...]:
+    """Return why there is no log, if a folder is in its place, or the way to it is closed."""
+    try:
+        return (f"{file} is a folder, so there is no log; set log.file",) if file.is_dir() else ()
+    except OSError as error:
+        return (
+            f"{file} cannot be reached ({error.strerror}), so there is no log; set log.file, or free the way to it",
+        )
 
 
 async def _memory(store: Store, bot_id: int | None) -> tuple[ChatMemory, tuple[str, ...]]:
@@ -298,17 +307,18 @@ async def _server(server: OpenCode, health: Health) -> ServerStatus:
 
 async def _found_server(config: Config) -> tuple[ServerStatus, ...]:
     """Return the OpenCode 2 server of this user; none if it is switched off, or was never there."""
-    file = config.opencode2.file
-    if not config.opencode2.enabled or not file.exists():
+    if not config.opencode2.enabled:
         return ()
-    url = ""
+    file, url = config.opencode2.file, ""
     try:
         address = discovery.read(file)
         url = f"{address.url} (pid {address.pid})"
         async with OpenCode2Server(discovery.NAME, at(address), machine="") as found:
             return (ServerStatus(discovery.NAME, url, (await found.connect()).version, ""),)
+    except NotRunning as error:
+        return (ServerStatus(discovery.NAME, url, "", str(error), idle=True),) if disk.is_there(file) else ()
     except HermesError as error:
-        return (ServerStatus(discovery.NAME, url, "", str(error), idle=isinstance(error, NotRunning)),)
+        return (ServerStatus(discovery.NAME, url, "", str(error)),)
 
 
 def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:

@@ -299,6 +299,16 @@ async def test_a_log_file_that_is_a_folder_is_a_warning(store: FileStore, tmp_pa
     assert verdict(status)[1].endswith(f"; {tmp_path} is a folder, so there is no log; set log.file")
 
 
+async def test_a_file_that_cannot_be_reached_is_told_and_hides_nothing_else(store: FileStore, tmp_path: Path) -> None:
+    """Root, who runs some tests, may enter a closed folder, but nobody may use so long a name."""
+    file, config = tmp_path / ("x" * 300), a_config(store.home.root)
+    log, second = (part.model_copy(update={"file": file}) for part in (config.log, config.opencode2))
+    status = await gather(config.model_copy(update={"log": log, "opencode2": second}), store)
+    assert [server.trouble for server in status.servers] == [f"{file}: File name too long"]
+    told = f"{file} cannot be reached (File name too long), so there is no log; set log.file, or free the way to it"
+    assert status.warnings == (told,)
+
+
 async def test_a_memory_of_a_newer_hermes_is_a_warning(store: FileStore) -> None:
     """The rest is still told."""
     (store.home.root / "telegram.json").write_bytes(b'{"v":99}')
