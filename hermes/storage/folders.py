@@ -10,9 +10,11 @@ from hermes.hook import spool
 
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
+_OF_HOOKS: Final = ("inbox", "wait", "plugins")
+"""Hooks and plugins make these when they need them."""
 _MARKS = {"pending", "store.lock"}  # not "inbox": a hook makes it in any folder that the configuration names
 _FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
-_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, "inbox", "wait", "run", "log", "plugins", "files"}
+_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, *_OF_HOOKS, "run", "log", "files"}
 
 
 def are_whole(root: Path) -> bool:
@@ -51,6 +53,14 @@ def make(root: Path) -> None:
         spool.machine(root)  # first, because these folders mark a store that is in use
         for name in NAMES:
             disk.own_folder(root / name)
+
+
+def own_those_of_hooks(root: Path) -> None:
+    """Check the folders that hooks and plugins have made. Raises as `make`: no question could come, or no answer go."""
+    for name in _OF_HOOKS:
+        if os.path.lexists(root / name):
+            with disk.saving(root / name):
+                disk.own_folder(root / name)
 
 
 def let_prompts(root: Path, *, on: bool) -> None:

@@ -524,6 +524,19 @@ def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str)
     assert at_once(a_store(root).open()) == []
 
 
+@pytest.mark.parametrize("name", ["inbox", "wait", "plugins"])
+def test_a_folder_of_hooks_that_cannot_be_used_is_named(root: Path, name: str) -> None:
+    """No question could come, and no answer leave; a folder that is only closed to all is opened for its owner."""
+    (root / name).mkdir(parents=True, mode=0)
+    a_store(root).home.hold(LISTENER, "a listener").release()
+    assert mode(root / name) == 0o700
+    (root / name).rmdir()
+    (root / name).write_text("not a folder")
+    with pytest.raises(NotSaved, match=f"{root / name}: a file is where a folder should be; move it away"):
+        a_store(root).home.hold(LISTENER, "a listener")
+    at_once(a_store(root).lock_phone())
+
+
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     """As root a folder is given away; for anybody else "/" is one."""
     place = tmp_path / "store" if os.geteuid() == 0 else Path("/")

@@ -192,7 +192,7 @@ async def gather(
     """Return the status. `health` asks all servers at the same time.
 
     `asks_start_it` tells that the plugin of a connected agent starts a listener when the agent asks. `warnings` are
-    further sentences for people.
+    further sentences for people. Raises StoreError.
     """
     survey = await store.survey()
     now_s = store.now()
@@ -202,7 +202,8 @@ async def gather(
     if config_file is not None and open_to_others(config_file):
         warnings = (*warnings, f"others can read {config_file}; close it: chmod 600 {shlex.quote(str(config_file))}")
     warnings = (*warnings, *_about_log(config.log.file))
-    nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)
+    with disk.reading(store.home.root / "inbox"):
+        nothing_waits = not of_this_machine(store, survey.entries) and not spool.listing(store.home.root)
     listener = await _listener(store, memory, bot_id, may_idle=asks_start_it and nothing_waits)
     listener = replace(listener, post_after_s=config.questions.post_after)
     # A new clock leaves each ask at least ten minutes, as a listener does after its start.

@@ -23,7 +23,7 @@ from hermes.agents.questions import with_wish
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode, Prompts, Questions
-from hermes.errors import AgentAway
+from hermes.errors import AgentAway, StoreError
 from hermes.hook import spool
 from hermes.model.answer import Answer
 from hermes.model.ask import Permission
@@ -297,6 +297,14 @@ async def test_a_log_file_that_is_a_folder_is_a_warning(store: FileStore, tmp_pa
     status = await gather(config, store)
     assert f"! {tmp_path} is a folder, so there is no log; set log.file" in " ".join(words(status).split())
     assert verdict(status)[1].endswith(f"; {tmp_path} is a folder, so there is no log; set log.file")
+
+
+async def test_an_inbox_that_is_no_folder_is_one_sentence(store: FileStore) -> None:
+    """No question comes in then, so nothing else is worth a look."""
+    inbox = store.home.root / "inbox"
+    inbox.write_text("")
+    with pytest.raises(StoreError, match=f"{inbox} cannot be read: Not a directory"):
+        await look(store)
 
 
 async def test_a_file_that_cannot_be_reached_is_told_and_hides_nothing_else(store: FileStore, tmp_path: Path) -> None:
