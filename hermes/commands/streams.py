@@ -1,9 +1,11 @@
 """The standard streams of a command: always open, and never a reason to stop halfway.
 
-What a command does must not depend on whether somebody reads what it prints: `hermes uninstall all | head -1` removes
-everything, too. So an error of standard output is told once, at the end.
+What a command does, and its exit status, must not depend on whether somebody reads what it prints: `hermes uninstall
+all | head -1` removes everything, too. So an error of standard output is told once, at the end. One of standard error
+cannot be told: a script must still learn from the status of `hermes ask` what was answered.
 """
 
+import contextlib
 import io
 import os
 import select
@@ -11,10 +13,8 @@ import sys
 from typing import TextIO
 
 
-class Output(io.FileIO):
-    """Standard output. After an error it writes to /dev/null, and `error` is that error."""
-
-    error: OSError | None = None
+class Stream(io.FileIO):
+    """A stream that never fails: what cannot be written is lost."""
 
     def write(self, data: "bytes | bytearray | memoryview") -> int:  # type: ignore[override]
         """Write the data, or throw it away; wait for room if another program made it not block. Return the bytes."""
@@ -22,10 +22,23 @@ class Output(io.FileIO):
             while (written := super().write(data)) is None:
                 select.select((), (self,), ())
         except OSError as error:
-            self.error = error
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+            self.failed(error)
             return len(data)
         return written
+
+    def failed(self, error: OSError) -> None:
+        """Go on: the next line may find room again."""
+
+
+class Output(Stream):
+    """Standard output. After an error it writes to /dev/null, and `error` is that error."""
+
+    error: OSError | None = None
+
+    def failed(self, error: OSError) -> None:
+        """Write no more, so that the output has no gap."""
+        self.error = error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
     def fault(self) -> str:
         """Return why not all was written, or "". A reader that has left, as `head` does, is no fault."""
@@ -52,6 +65,12 @@ def prepare() -> Output | None:
     sys.stdout = io.TextIOWrapper(
         io.BufferedWriter(output), now.encoding, errors="replace", line_buffering=now.isatty()
     )
+    aside = sys.stderr
+    with contextlib.suppress(io.UnsupportedOperation):
+        stream = Stream(aside.fileno(), "w", closefd=False)
+        sys.stderr = io.TextIOWrapper(
+            io.BufferedWriter(stream), aside.encoding, errors=aside.errors, line_buffering=True
+        )
     return output
 
 

@@ -79,6 +79,26 @@ def test_a_closed_stream_is_no_defect(home: Path, words: str, closed: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("status --config ~/none.toml", 2),
+        ("nosuch", 2),
+        ("lock", 0),
+        ("status", 0),
+    ],
+)
+@pytest.mark.parametrize("aside", ["2>/dev/full", "2> >(true)"])
+def test_the_status_is_right_though_standard_error_cannot_be_written(
+    home: Path, words: str, status: int, aside: str
+) -> None:
+    """A script that keeps it in a file on a full disk must not take an answer for a failure."""
+    place = home / ".config" / "hermes" / "config.toml"
+    log = f'[log]\nfile = "{home}"\n'  # a folder: so each command has something to say
+    place.write_text(place.read_text() + log)
+    assert shell(home, f"hermes {words} {aside}").returncode == status
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         ("setup --yes --config ~/new.toml", "hermes: nobody can be asked here "),
