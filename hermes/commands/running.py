@@ -92,6 +92,7 @@ def listen(
             store=store,
             log_file=log_file,
         )
+        followed.watch_secrets(loaded.secret_files())
         return listening.Listening(loaded, followed, clock)
 
     if until_idle:

@@ -11,7 +11,7 @@ import difflib
 import logging
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,25 +111,43 @@ class Followed:
     def __init__(self, path: Path | None, *, environ: Mapping[str, str]) -> None:
         self._path, self._environ = path, environ
         self.place = config_path(path, environ=environ)
-        self._used = self._seen = read_text(self.place)
+        self._secret_files: tuple[Path, ...] = ()
+        self._used = self._seen = self._content()
         self._said = ""
 
+    def watch_secrets(self, files: Iterable[Path]) -> None:
+        """Watch these files, too: what the process has read from them is a part of its configuration."""
+        self._secret_files = tuple(files)
+        self._used = self._seen = (self._used[0], self._content()[1])
+
     def has_changed(self) -> bool:
-        """Tell whether the file has changed and its new content is valid; log the error of an invalid content once."""
+        """Tell whether a file has changed and the new content is valid; log the error of an invalid content once."""
         try:
-            text = read_text(self.place)
-            if text == self._seen:
+            content = self._content()
+            if content == self._seen:
                 self._said = ""
                 return False
-            if text != self._used:
+            if content != self._used:
                 load(self._path, environ=self._environ)
         except ConfigError as error:
             if str(error) != self._said:
                 self._said = str(error)
                 log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (not a bug)
             return False
-        self._seen, self._said = text, ""
-        return text != self._used
+        self._seen, self._said = content, ""
+        return content != self._used
+
+    def _content(self) -> tuple[str | None, tuple[bytes, ...]]:
+        """Return the text of the configuration and the content of the secret files. Raises ConfigError."""
+        return read_text(self.place), tuple(map(_secret_in, self._secret_files))
+
+
+def _secret_in(file: Path) -> bytes:
+    """Return the content of the file, b"" if it cannot be read. A pipe is left alone: it can be read only once."""
+    try:
+        return file.read_bytes() if file.is_file() else b""
+    except OSError:
+        return b""
 
 
 def _parsed(text: str, place: Path) -> dict[str, Any]:

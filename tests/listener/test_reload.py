@@ -25,12 +25,13 @@ TOKEN = f"123456789:{'A' * 35}"
 WHOLE = f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 5\nusers = [5]\n'
 
 
-def write(home: House, *users: int, url: str = "") -> Path:
+def write(home: House, *users: int, url: str = "", token_file: Path | None = None) -> Path:
     """Write the configuration, as an editor does that replaces the file."""
+    token = f'token = "{home.api.token}"' if token_file is None else f'token_file = "{token_file}"'
     config = home.root / "config.toml"
     fresh = home.root / "config.new"
     fresh.write_text(
-        f'[telegram]\ntoken = "{home.api.token}"\nchat_id = 1001\nusers = {list(users)}\n'
+        f"[telegram]\n{token}\nchat_id = 1001\nusers = {list(users)}\n"
         f'api_base = "{home.api.base_url}"\n'
         f'[store]\npath = "{home.store}"\nurl = "{url}"\n[log]\nfile = "{home.root / "hermes.log"}"\n'
     )
@@ -40,12 +41,13 @@ def write(home: House, *users: int, url: str = "") -> Path:
 
 
 @contextmanager
-def listening(home: House, *, url: str = "") -> Iterator[Proc]:
+def listening(home: House, *, url: str = "", token_file: Path | None = None) -> Iterator[Proc]:
     """Its listener, as a process of its own whose time passes five times as fast."""
     clock = home.root / "clock.json"
     began = {"epoch_s": time.time(), "steady_s": time.monotonic(), "ahead_s": 0, "pace": 5}
     clock.write_text(json.dumps(began))
-    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(write(home, BOB.id, url=url))]
+    config = write(home, BOB.id, url=url, token_file=token_file)
+    command = [sys.executable, "-I", "-m", "hermes", "listen", "--config", str(config)]
     command += ["--test-clock", str(clock)]
     with Proc(command, cwd=home.root, environ=os.environ, log_dir=home.root, name="listener") as process:
         yield process
@@ -74,6 +76,20 @@ async def test_a_database_that_does_not_answer_can_be_changed_for_another_store(
         write(home, BOB.id)
         process.wait_line("the configuration changed: starting again")
         await until(lambda: home.api.control.state().polling, "a poll")
+
+
+async def test_a_token_that_is_renewed_in_its_own_file_counts(home: House) -> None:
+    """Else the listener would be deaf with the revoked one, while `hermes setup` finds nothing to change."""
+    token = home.root / "token"
+    token.write_text(home.api.token)
+    token.chmod(0o600)
+    with listening(home, token_file=token) as process:
+        await until(lambda: home.api.control.state().polling, "a poll")
+        token.write_text("")
+        process.wait_line("the configuration was changed and cannot be used")
+        token.write_text(f"{home.api.token}\n\n")
+        process.wait_line("the configuration changed: starting again")
+        await until(lambda: process.output().count("listening for bot") == 2, "another start")
 
 
 def test_only_another_content_that_can_be_used_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
