@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hermes.model.ask import Ask
@@ -103,6 +103,10 @@ class Entry:
     waiter_taken: bool = False
     trail: tuple[str, ...] = ()
     revision: int = 0
+
+    def unposted(self) -> Entry:
+        """Return the ask as it was before its first post, for a bot that cannot edit the messages of another one."""
+        return replace(self, code="", phone=Phone(), timing=Timing())
 
 
 LastingWord = Literal["", "always", "refused"]

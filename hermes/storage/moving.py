@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hermes.errors import Conflict, Missing
-from hermes.model.entry import Phone, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -100,17 +99,13 @@ async def _bring_chat(source: Store, target: Store, bot_id: int) -> float | None
 
 async def _move_ask(entry: Entry, source: Store, target: Store, ahead_s: float | None) -> None:
     """Move an ask. Its times are by a clock that is so far ahead in the target; None: another bot has posted it."""
-    wanted = _posted_again(entry) if ahead_s is None else _by_clock(entry, ahead_s)
+    wanted = entry.unposted() if ahead_s is None else _by_clock(entry, ahead_s)
     with suppress(Missing):  # an earlier move brought it there, and it was closed meanwhile
         try:
             await target.keep(wanted)
         except Conflict:
             await target.keep(replace(wanted, code=await target.new_code(())))
     await source.forget(entry.id)
-
-
-def _posted_again(entry: Entry) -> Entry:
-    return replace(entry, code="", phone=Phone(), timing=Timing())
 
 
 def _by_clock(entry: Entry, ahead_s: float) -> Entry:

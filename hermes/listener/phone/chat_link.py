@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.errors import ChatRefused, InUse, NotSaved
-from hermes.model.entry import Phone, Timing
+from hermes.model.entry import Entry, Phone
 from hermes.model.notice import Place
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hermes.listener.entries import Entries
     from hermes.listener.kept import Kept
     from hermes.listener.phone.chat_memory import Memory
-    from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +29,8 @@ class ChatLink:
         self._memory = memory
         # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
         self._poll_trouble = memory.at.trouble
+        # The first time is saved before anything is posted. An earlier Hermes saved only the second.
+        self._is_new = memory.at.known_at_s is None and memory.at.last_poll_s is None
         entries.note_message(memory.at.newest_message)
 
     async def in_trouble(self, sentence: str) -> None:
@@ -86,16 +87,16 @@ class ChatLink:
         await self.bring_along()
 
     async def begin_anew(self) -> None:
-        """Let what is open be posted again if this bot has done nothing yet: then another one has sent its messages.
+        """Let what is open be posted again if no listener has served this bot yet: another bot has sent its messages.
 
         Raises NotSaved; the next start then does the rest.
         """
-        if self._memory.at.last_poll_s is not None or self._memory.at.chat_id is not None:
+        if not self._is_new:
             return
         for entry in self._entries.all():
             if entry.phone.chat_id:
                 with self._entries.apart(entry.id), suppress(InUse):
-                    await self._entries.change(entry.id, _unposted)
+                    await self._entries.change(entry.id, Entry.unposted)
         await self._kept.forget_messages()
 
     async def bring_along(self) -> None:
@@ -119,10 +120,6 @@ class ChatLink:
         if trouble and self._memory.at.trouble == trouble:
             log.info("the chat works again")
             self._memory.note(trouble="")
-
-
-def _unposted(entry: Entry) -> Entry:
-    return replace(entry, code="", phone=Phone(), timing=Timing())
 
 
 def _moved(phone: Phone, chat_id: int) -> Phone:

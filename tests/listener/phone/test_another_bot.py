@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.sandbox.botapi import running_botapi
-from tests.listening import ANN, House, Person, house, question, until
+from tests.listening import ANN, House, Person, a_request, house, question, until
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
@@ -46,6 +46,17 @@ async def test_a_question_that_is_open_is_posted_by_the_new_bot(home: House, sec
     await home.person.taps(await home.person.sees("What name?"), "PostgreSQL")
     await home.person.taps(await home.person.sees("Ready to send?"), "Send")
     await home.person.sees("✅")
+
+
+async def test_what_this_bot_has_posted_is_not_posted_again(home: House) -> None:
+    """Its first listener ended before any poll."""
+    async with home.still() as listener:
+        home.hook("question.asked", a_request())
+        await listener._loops.take_inbox()
+        shown = await home.person.sees("?")
+        await home.noted(shown)
+    async with home.still():
+        assert home.entry().phone.message_id == shown.message_id
 
 
 async def test_a_message_id_of_an_earlier_text_means_another_text(home: House, second: RunningBotApi) -> None:
