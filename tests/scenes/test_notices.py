@@ -97,7 +97,8 @@ def test_the_changes_of_a_turn_are_counted_and_shown(noticed: Stage, opencode: O
     own = opencode.home.project(f"changed-{opencode.version}", snapshot=True, permission={"bash": "allow"})
     (own / "old.txt").write_text("a\nb\n")
     session = opencode.session(own, "Change files")
-    changes = "printf '1\\n2\\n' > new.txt; printf 'a\\nc\\n' > old.txt; printf 'key=hush\\n' > .env"
+    # 1.1.53 notes how the files were while the first command may run already.
+    changes = "sleep 1; printf '1\\n2\\n' > new.txt; printf 'a\\nc\\n' > old.txt; printf 'key=hush\\n' > .env"
     command = {"command": changes, "description": "change"}
     opencode.prompt(session, [{"tool": "bash", "args": command}, {"text": "Changed."}])
     shown = noticed.told("✅ Change files is done")

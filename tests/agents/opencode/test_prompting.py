@@ -9,6 +9,7 @@ import asyncio
 import json
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -520,6 +521,7 @@ async def test_the_next_id_is_right_behind_the_newest_message(
     for one, desk in [(word(), word()) for _ in range(3)]:
         assert (await talk.done(prompt(one, {"text": "Once."}))).record == "finished"
         opencode.prompt(session, [{"text": "The desk's."}], key=desk)
+        await asyncio.to_thread(until, partial(answered, model, desk), what="the turn")
         await asyncio.to_thread(opencode.wait_idle, session)
         newest = max(each["info"]["id"] for each in opencode.messages(session))
         next_id = (await talk.look()).next_id
