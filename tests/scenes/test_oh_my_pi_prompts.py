@@ -149,6 +149,19 @@ def test_a_branch_of_a_session_is_another_session(stage: Stage, desk: Any, model
 
 
 @pytest.mark.nightly
+def test_a_session_that_was_moved_is_one_of_the_other_project(stage: Stage, home: Home, desk: Any) -> None:
+    """After `/move`, which no event tells of."""
+    there = home.project.with_name("web-shop")
+    there.mkdir()
+    terminal = desk({"text": "Both tests pass now."})
+    stage.ended("✅ shop-api is done")
+    terminal.send(f"/move {there}" + ENTER)
+    terminal.wait_screen("desk/web-shop")
+    terminal.send(script([{"text": "Moved."}], "moved") + ENTER)
+    stage.ended("✅ web-shop is done")
+
+
+@pytest.mark.nightly
 def test_a_killed_agent_leaves_no_hook(stage: Stage, desk: Any) -> None:
     """`kill -9`."""
     terminal = desk({"text": "Both tests pass now."})

@@ -106,7 +106,7 @@ function ended(session, willContinue) {
     if (!began || !last || last.stopReason === "aborted") return void session.place?.tell({ stopped: { id: String(began) } })
     const failure = last.stopReason === "error" ? String(last.errorMessage || "an error") : ""
     const turn = { id: String(began), began, ended: Date.now(), words: tail(said, WORDS_CHARS), failure }
-    if (session.place?.tell({ turn })) return // in the order of what was told before
+    if (session.place?.tell({ turn, ...placeNow(session) })) return // in the order of what was told before
     phone("oh-my-pi", { turn, ...placeOf(session) }, new Set()) // a session that is over takes no news back
   } catch {
     // the turn counts
@@ -197,7 +197,7 @@ function placed(place, onLine) {
   for (const each of [child, child.stdin, child.stdout]) each.unref?.()
   const tell = (news) => {
     if (state === "over") return false
-    state === "starting" ? early.push({ ...news, ...place }) : write({ ...news, ...place })
+    state === "starting" ? early.push({ ...place, ...news }) : write({ ...place, ...news })
     return true
   }
   const leave = () => {
@@ -208,6 +208,12 @@ function placed(place, onLine) {
   }
   write(place)
   return { session: place.session, waits: () => state !== "over", tell, leave }
+}
+
+// The session of the hook may have got another name or folder since it began.
+function placeNow(session) {
+  const now = placeOf(session)
+  return now.session === session.place?.session ? now : {}
 }
 
 function received(pi, session, line) {
@@ -299,10 +305,11 @@ function payloadOf(questions, session) {
   return { questions, context: tail(session.said), ...placeOf(session) }
 }
 
+// `ctx.cwd` is that of the time when the session began: no event tells that it was moved to another folder.
 function placeOf({ ctx }) {
   const place = {}
   try {
-    place.directory = ctx.cwd
+    place.directory = ctx.sessionManager.getCwd?.() ?? ctx.cwd
     place.session = ctx.sessionManager.getSessionId()
     place.title = ctx.sessionManager.getSessionName() ?? ""
   } catch {

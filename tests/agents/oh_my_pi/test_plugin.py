@@ -83,13 +83,15 @@ printf '%s\\n' "$line" >> "$0.told"
 TURNS = """
 import extension from PLUGIN
 const handlers = {}
-const sessionManager = { getSessionId: () => "s1", getSessionName: () => "Fix" }
-const ctx = { ui: {}, cwd: "/home/dev/shop", sessionManager, isIdle: () => idle }
+let folder = "/home/dev/shop"
+const sessionManager = { getSessionId: () => "s1", getSessionName: () => "Fix", getCwd: () => folder }
+const ctx = { ui: {}, cwd: folder, sessionManager, isIdle: () => idle }
 let idle = true
 extension({ on: (name, handler) => (handlers[name] = handler), getAllTools: () => [{ name: "ask" }] })
 handlers.session_start({}, ctx)
 for (const [at, name, event] of EVENTS) {
   Date.now = () => at
+  folder = event.moved ?? folder
   idle = name !== "agent_start" && (idle || name === "agent_end")
   console.log(JSON.stringify((await handlers[name](event, ctx)) ?? null))
 }
@@ -214,6 +216,12 @@ def test_what_is_no_turn_that_ended_by_itself_is_no_news(tmp_path: Path, events:
     """The turn after it is told."""
     (news,) = told(tmp_path, *events, *((5000 + more, name, event) for more, name, event in TURN))
     assert news["turn"]["id"] == "5000"
+
+
+def test_a_session_that_was_moved_is_told_with_its_folder(tmp_path: Path) -> None:
+    """No event tells of it, and what was given to the handlers before keeps the folder of then."""
+    (news,) = told(tmp_path, *((1000 + more, name, event | {"moved": "/home/dev/web"}) for more, name, event in TURN))
+    assert news["directory"] == "/home/dev/web"
 
 
 def test_a_turn_that_is_interrupted_after_one_that_was_told_is_no_news(tmp_path: Path) -> None:
