@@ -243,7 +243,7 @@ def _said(ask: Ask, state: State, index: int, user: User, text: str, at_s: float
     question = ask.questions[index]
     option = None if ask.permission is not None else option_named(question, text)
     if option is not None and (not question.custom or not text.strip().isdigit()):
-        return _with_pick(ask, replace(state, armed=None), Pick(index, option), user, at_s)
+        return _with_pick(ask, _turned(state), Pick(index, option), user, at_s)
     return _with_text(ask, state, index, user, text, at_s) if question.custom else state
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hermes.model.answer import User
     from hermes.model.ask import Ask
     from hermes.model.events import TextHow
-    from hermes.model.state import Phase
+    from hermes.model.state import Confirm, Phase
 
 
 class Talk:
@@ -284,6 +284,19 @@ def test_a_later_text_of_its_own_ends_the_joining() -> None:
     several.write("a" * 3000)
     assert several.write("M") is None
     assert several.state.answers == (Answer((1,), "a" * 3000),)
+
+
+@pytest.mark.parametrize("what", ["send", "reject"])
+def test_a_text_that_names_an_option_shows_the_page_again(what: Confirm) -> None:
+    """As free text does: the second tap must not send an answer that the screen did not show."""
+    talk = Talk(MANY)
+    talk.tap(AskTwice(what))
+    asked = talk.state.epoch
+    talk.write("M")
+    assert talk.state.answers == (Answer((1,)),)
+    assert talk.state.confirm is None
+    assert talk.tap(Confirmed(what), epoch=asked) == Toast("page_changed")
+    assert talk.state.phase == "open"
 
 
 def test_a_text_of_which_a_part_is_missing_is_only_offered() -> None:
