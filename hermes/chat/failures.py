@@ -52,6 +52,11 @@ def is_without_topic(error: ChatRefused) -> bool:
     return any(words in error.reason for words in _TOPIC_GONE)
 
 
+def is_without_files(error: ChatRefused) -> bool:
+    """Tell whether the group lets this bot send texts at most, and no files."""
+    return "rights to send documents" in error.reason
+
+
 def is_without_path(error: ChatRefused) -> bool:
     """Tell whether the Bot API gave no path for a download; one with `--local` names a place on its own disk."""
     return error.reason == NO_PATH.lower()

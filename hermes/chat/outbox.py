@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hermes.chat.bot import Bot, Sent
+from hermes.chat.failures import is_without_files
+from hermes.chat.screens.files import not_allowed
 from hermes.chat.screens.screen import Screen
-from hermes.errors import ChatAway, ChatError, Undelivered
+from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
 
 log = logging.getLogger(__name__)
 
@@ -146,9 +148,14 @@ class Outbox:
     async def document(
         self, chat_id: int, screen: Screen, file: tuple[str, str], *, reply_to: int | None = None, silent: bool = False
     ) -> Sent:
-        """Post a file (name, content) with the text of the screen as its caption."""
+        """Post a file (name, content) with the text of the screen as its caption; or a word that it may not be sent."""
         post = functools.partial(self._bot.document, chat_id, screen, *file, reply_to=reply_to, silent=silent)
-        return await self._posted(chat_id, post)
+        try:
+            return await self._posted(chat_id, post)
+        except ChatRefused as error:
+            if not is_without_files(error):
+                raise
+            return await self.send(chat_id, not_allowed(), reply_to=reply_to, silent=silent)
 
     async def _posted(self, chat_id: int, post: Callable[[], Awaitable[Sent]]) -> Sent:
         result = await self._queued(chat_id, "send", None, post)

@@ -509,6 +509,24 @@ async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
         await portless.person.gone(file)
 
 
+async def test_a_group_in_which_no_file_may_be_sent_gets_a_word_in_its_place(portless: House) -> None:
+    """Texts still come there, so that the chat works."""
+    with portless.waiting("per_1"):
+        told = {"command": "echo " + "x" * 9000}
+        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
+        shown = await portless.person.sees(RUN)
+        words = "Bad Request: not enough rights to send documents to the chat"
+        portless.api.control.fault(method="sendDocument", action="error", status=400, description=words, times=9)
+        assert await portless.person.taps(shown, "📄 Show all of it") == "Here it comes"
+        word = await portless.person.sees("I may not send files in this group")
+        assert word.reply_to == shown.message_id
+        await until(lambda: portless.entry().phone.sides, "the word noted")
+        assert not portless.listener._parts.phone.memory.at.trouble
+        assert len(portless.api.control.calls("sendDocument")) == 1
+        portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", "reply": "once"})
+        await portless.person.gone(word)
+
+
 async def test_the_file_is_sent_again_once_all_of_it_is_known(portless: House) -> None:
     """Its message cannot be edited, and would go on saying that this is a part."""
     with portless.waiting("per_1"):

@@ -67,6 +67,11 @@ def fetched(path: str, target: Target) -> Screen:
     return note(phrase(path, _PATH, "bold", empty="A file"), " · ", project(target.source))
 
 
+def not_allowed() -> Screen:
+    """Return the message in the place of a file, in a group that lets the bot send none."""
+    return note("I may not send files in this group. Please look at it on the computer.")
+
+
 def not_sent(path: str, *, may_be_there: bool) -> Screen:
     """Return that Telegram did not take a file, or, if `may_be_there`, that it did not say whether it took it."""
     said, again = "Telegram did not take ", ". Please send /get again."
