@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.agents.prompting import way_name
+from hermes.chat.failures import is_without_files
 from hermes.chat.screens import files as screens
 from hermes.chat.screens.text import one_line
-from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError, Undelivered
+from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError, ChatRefused, Undelivered
 from hermes.listener.phone import project_file
 from hermes.model.project_file import NotFetched
 
@@ -87,7 +88,9 @@ class FileRequests:
             said = screens.not_asked(path, target, error.said if isinstance(error, AgentRefused) else "")
         except ChatError as error:
             log.warning("a file was not sent: %s", error)
-            said = screens.not_sent(path, may_be_there=isinstance(error, Undelivered))
+            may_not = isinstance(error, ChatRefused) and is_without_files(error)
+            fault = screens.not_sent(path, may_be_there=isinstance(error, Undelivered))
+            said = screens.not_allowed() if may_not else fault
         except Exception:  # the person must hear of a defect, too
             log.exception("a file was not sent")
             said = screens.failed(path, self._machine)

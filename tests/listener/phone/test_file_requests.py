@@ -176,6 +176,10 @@ async def test_what_telegram_does_not_take_is_said(desk: Desked, shop: Source) -
     desk.home.api.control.fault(method="sendDocument", action="error", status=400, description="Bad Request: odd")
     desk.home.person.write("/get src/my notes.txt", to=shown)
     await desk.home.person.sees("Telegram did not take src/my notes.txt. Please send /get again.")
+    words = "Bad Request: not enough rights to send documents to the chat"
+    desk.home.api.control.fault(method="sendDocument", action="error", status=400, description=words)
+    desk.home.person.write("/get src/my notes.txt", to=shown)
+    await desk.home.person.sees("I may not send files in this group")
 
 
 async def test_a_file_that_may_be_there_is_not_said_to_be_refused(desk: Desked, shop: Source) -> None:
