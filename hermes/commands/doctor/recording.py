@@ -19,7 +19,7 @@ def record(path: Path | None, file: Path, *, environ: Mapping[str, str]) -> str:
 
     Raises HermesError: no OpenCode 2 runs or answers, the file is there already, or it cannot be written.
     """
-    if file.exists():
+    if disk.is_there(file):
         raise HermesError(f"{file} is there already; name a new file")
     found = configuration.load(path, environ=environ).opencode2.file
     told = asyncio.run(recording.record(discovery.read(found)))

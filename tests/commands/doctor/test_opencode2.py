@@ -114,6 +114,8 @@ def test_its_answers_are_recorded(patient: Patient, agent: OpenCode2Agent) -> No
     agent.away()
     with pytest.raises(NotRunning, match="no OpenCode 2 runs"):
         recording.record(patient.config_file, patient.root / "none.json", environ=patient.environ)
+    with pytest.raises(NotRunning):  # so long a name raises an error, as a closed folder does for all but root
+        recording.record(patient.config_file, patient.root / ("x" * 300), environ=patient.environ)
     assert not (patient.root / "none.json").exists()
 
 
