@@ -52,7 +52,9 @@ def setup(  # noqa: PLR0913 (one argument an option)
         str | None, typer.Option(metavar="FILE", help="A file that holds the bot's token; - is standard input.")
     ] = None,
     chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
-    user: Annotated[list[int] | None, typer.Option(metavar="ID", help="Who may answer; once for each person.")] = None,
+    user: Annotated[
+        list[int] | None, typer.Option(min=1, metavar="ID", help="Who may answer; once for each person.")
+    ] = None,
     agent: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
     ] = None,

@@ -85,6 +85,8 @@ def _given(given: Given, before: Telegram | None) -> ChosenPeople | None:
     chat_id = given.chat_id
     if chat_id is None:
         return None
+    if chat_id == 0:
+        raise ConfigError("--chat 0 is not a chat: give the id of a person, or the (negative) id of a group.")
     users = given.users or (before.users if before else ())
     if chat_id > 0 and chat_id not in users and not given.users:
         users = (chat_id,)  # the id of a private chat is the id of its user

@@ -118,6 +118,14 @@ def test_who_is_named_twice_is_one_person(desk: Desk) -> None:
     assert configuration.load(desk.config, environ={}).telegram.users == (7, 5)
 
 
+@pytest.mark.parametrize(("chat", "user", "why"), [("0", "5", "--chat 0 is not a chat"), ("-4242", "0", "'--user'")])
+def test_an_id_of_nobody_is_refused_at_once(desk: Desk, chat: str, user: str, why: str) -> None:
+    """Not after all questions, as an error of a configuration that is not there yet."""
+    options = ("--chat", chat, "--user", user, "--no-agents", "--no-service")
+    status, said = desk.unattended(*options, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, why in said, "Setting up" in said) == (2, True, False)
+
+
 def test_an_address_may_end_in_a_slash(desk: Desk) -> None:
     """The configuration has it without one, and is written all the same."""
     options = ("--api-base", f"{desk.api.base_url}/", *ALONE)
