@@ -43,7 +43,7 @@ class Done:
 
     def months(self) -> list[Path]:
         """Return the folders of all months, newest first."""
-        return [path for path in reversed(disk.listing(self._folder)) if _MONTH.fullmatch(path.name)]
+        return [path for path in reversed(disk.listing(self._folder)) if _MONTH.fullmatch(path.name) and path.is_dir()]
 
     def places(self, name: str) -> list[Path]:
         """Return the paths of all files with this name, newest month first."""

@@ -524,6 +524,17 @@ def test_a_folder_that_the_hook_or_the_log_began_is_taken(root: Path, name: str)
     assert at_once(a_store(root).open()) == []
 
 
+def test_a_settled_file_that_cannot_be_read_hides_no_other(store: FileStore, root: Path) -> None:
+    """A listener reads the newest ones at its start, and must start; a file is no month, whatever its name."""
+    whole = at_once(store.create(an_entry()))
+    at_once(store.settle(whole.id))
+    (closed,) = (root / "done").glob("*/*.json")
+    (closed.parent / "bbbb2222.json").mkdir()
+    (root / "done" / "2024-01").write_text("not a folder")
+    assert at_once(a_store(root).open()) == []
+    assert at_once(store.newest_done(9)) == [whole]
+
+
 @pytest.mark.parametrize("name", ["inbox", "wait", "plugins"])
 def test_a_folder_of_hooks_that_cannot_be_used_is_named(root: Path, name: str) -> None:
     """No question could come, and no answer leave; a folder that is only closed to all is opened for its owner."""
