@@ -60,7 +60,9 @@ class Codec(Generic[T]):
             TooNew: a newer Hermes wrote the data.
             Unreadable: the data is incomplete, empty, or of another format; the message never quotes it.
         """
-        record = _record(data)
+        if not data.strip(b"\0 \r\n"):
+            raise Unreadable("it is empty")
+        record = json_object(data)
         version = record.get("v")
         if type(version) is not int or version < 1:
             raise Unreadable("it does not say which version it is")
@@ -90,9 +92,8 @@ class Codec(Generic[T]):
             raise Unreadable(f"{self.key}.{where} is missing or not what it should be") from None
 
 
-def _record(data: bytes) -> dict[str, Any]:
-    if not data.strip(b"\0 \r\n"):
-        raise Unreadable("it is empty")
+def json_object(data: bytes | str) -> dict[str, Any]:
+    """Return the JSON object that this is. Raises Unreadable: others may have written it as they like."""
     try:
         record = json.loads(data)
     except (ValueError, RecursionError):

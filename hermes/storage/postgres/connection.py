@@ -38,16 +38,6 @@ ANY_COMMIT: Final = f"set_config('lock_timeout', '{_SERVER_MS}', true)"
 
 Behind a slow disk they stand in line, for longer than a row may be waited for.
 """
-_KEEPALIVES: Final = {
-    "connect_timeout": "4",
-    "keepalives": "1",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-    "application_name": "hermes",
-    "client_encoding": "UTF8",
-}
 _SETTINGS: Final = f"""
 SELECT set_config('synchronous_commit', 'on', false), set_config('statement_timeout', '{_SERVER_MS}', false),
        set_config('lock_timeout', '{_LOCKED_MS}', false),
@@ -150,7 +140,7 @@ class Connection:
 
 async def connected(address: Address, *, writes: bool = False) -> psycopg.AsyncConnection[Row]:
     """Return a connection with the settings that Hermes needs. Raises StoreError, or NotSaved if it `writes`."""
-    parameters: dict[str, Any] = _KEEPALIVES | address.parameters()
+    parameters: dict[str, Any] = {**address.parameters()}
     try:
         async with asyncio.timeout(PATIENCE_S):
             connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)

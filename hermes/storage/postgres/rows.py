@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from hermes.errors import StoreError, TooNew, Unreadable
 from hermes.hook import spool
 from hermes.model.ask import Source
-from hermes.storage.codec import ENTRIES
+from hermes.storage.codec import ENTRIES, json_object
 from hermes.storage.postgres.identity import plain
 from hermes.storage.reading import Survey
 
@@ -73,7 +73,7 @@ def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, p
 
     The columns decide, whatever a body says: no two asks have one code, and a change names the revision of the row.
     """
-    record = _loaded(body)
+    record = json_object(body)
     if isinstance(record.get("entry"), dict):
         record["entry"] |= {"code": code, "phone": json.loads(_NO_PHONE if phone is None else phone)}
         _hear(record["entry"])
@@ -111,7 +111,7 @@ def as_columns(codec: Codec[Any], kind: Kind, record: Any, *, sees_phone: bool) 
 
 def as_record(codec: Codec[T], kind: Kind, body: str, phone: str | None) -> T:
     """Return the record in this row; `phone` is None in a row of an earlier Hermes. Raises Unreadable, TooNew."""
-    whole = _loaded(body)
+    whole = json_object(body)
     if phone is not None and isinstance(whole.get(codec.key), dict):
         _taken(whole[codec.key], _PHONE.get(kind, frozenset()))
         whole[codec.key] |= json.loads(phone)
@@ -123,17 +123,6 @@ def as_record(codec: Codec[T], kind: Kind, body: str, phone: str | None) -> T:
 def _taken(values: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
     """Take these values out, and return them."""
     return {name: values.pop(name) for name in list(values) if name in names}
-
-
-def _loaded(body: str) -> dict[str, Any]:
-    """Return the JSON object of a body. Raises Unreadable: an agent-only user writes it as it likes."""
-    try:
-        record = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Unreadable("it is not JSON that can be read") from None
-    if not isinstance(record, dict):
-        raise Unreadable("it is not a JSON object")
-    return record
 
 
 def of_machine(value: T, machine: str) -> T:
