@@ -36,10 +36,11 @@ log = logging.getLogger(__name__)
 
 
 class FileStore:
-    """The entries under one folder. Several threads may share one object; several objects may share the folder.
+    """The entries under one folder. `Store` says what each method promises and raises.
 
-    The last `open` or `pending` leaves in `too_new` the files that a newer Hermes wrote, and in `unread` the files that
-    could not be read at that time; `put_away` counts the damaged files that went into quarantine.
+    Several threads may share one object; several objects may share the folder. The last `open` or `pending` leaves in
+    `too_new` the files that a newer Hermes wrote, and in `unread` the files that could not be read at that time;
+    `put_away` counts the damaged files that went into quarantine.
     """
 
     is_shared = False
@@ -107,7 +108,7 @@ class FileStore:
         return is_there(self._phone_lock)
 
     async def lock_phone(self) -> None:
-        """Lock the phone: Hermes takes no answers from it, also after a restart. Raises as `open`."""
+        """Lock the phone: Hermes takes no answers from it, also after a restart."""
         self.home.make()  # a phone can be locked before the first question
         with disk.saving(self._root):
             disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
@@ -123,12 +124,7 @@ class FileStore:
         return True
 
     async def open(self) -> list[Entry]:
-        """Make or check the folders, remove leftover temporary files, and return the pending entries.
-
-        Raises:
-            StoreError: the folder belongs to another user, or holds other things.
-            NotSaved: the folder cannot be made.
-        """
+        """Make or check the folders, remove leftover temporary files, and return the pending entries."""
         self.home.make()
         with self.home.writing():
             names_of = ("quarantine", FOLDER, *folders.RECORDS)
@@ -186,35 +182,18 @@ class FileStore:
                     return code
 
     async def create(self, entry: Entry) -> Entry:
-        """Save a new entry and return it, at revision 1.
-
-        Raises:
-            Conflict: there is a pending entry with this id.
-            NotSaved: the disk refuses.
-        """
+        """Write a new file."""
         return self._add(replace(entry, revision=1))
 
     async def get(self, entry_id: str) -> Entry:
-        """Return the pending entry.
-
-        Raises:
-            Missing: no pending entry has this id.
-            Unreadable: the file is damaged; it was put into quarantine.
-            TooNew: a newer Hermes wrote the file.
-        """
+        """Return a pending entry; a damaged file is put into quarantine first."""
         return self._get(self._path(entry_id))
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
-        """Read the entry, apply `fn` and save the result, all under the lock; return the saved entry.
+        """Read the entry, apply `fn` and save the result, all under the lock.
 
-        The store sets the revision; `fn` need not. If `fn` changes nothing, nothing is written. If `fn` raises an
-        error, it reaches the caller, and nothing has changed. If the file is damaged or gone, it is written again from
-        `known` first.
-
-        Raises:
-            Missing, Unreadable, TooNew: as `get`.
-            Stuck: the damaged file could not be put into quarantine, and is not written over.
-            NotSaved: the disk refuses.
+        A file that is damaged or gone is written again from `known` first. Raises Stuck: it could not be put into
+        quarantine, and is not written over.
         """
         path = self._path(entry_id)
         with self.home.writing():
@@ -229,14 +208,7 @@ class FileStore:
             return changed
 
     async def keep(self, entry: Entry) -> Entry:
-        """Write an entry from memory if its file is lost or has a lower revision; return the one to go on with.
-
-        Raises:
-            Missing: it was settled.
-            TooNew: as `get`.
-            Stuck: as `change`.
-            NotSaved: the disk refuses.
-        """
+        """Write an entry from memory if its file is lost or has a lower revision. Raises as `change`."""
         path = self._path(entry.id)
         with self.home.writing():
             if not is_there(path):
@@ -266,12 +238,7 @@ class FileStore:
     # --- settled entries ----------------------------------------------------------------
 
     async def done(self, entry_id: str) -> Entry:
-        """Return a settled entry.
-
-        Raises:
-            Missing: no settled entry has this id, or it was removed.
-            Unreadable, TooNew: as `get`.
-        """
+        """Return a settled entry. Raises as `get`."""
         name = self._path(entry_id).name
         with disk.reading(self._root):
             places = self._done.places(name)
@@ -300,11 +267,7 @@ class FileStore:
             return self._done.days()
 
     async def forget_done(self, days: Collection[str]) -> int:
-        """Remove the entries that were settled on these days (as `days_done` names them), and return how many.
-
-        Raises:
-            NotSaved: the disk refuses.
-        """
+        """Remove the entries that were settled on these days, and return how many."""
         with self.home.writing():
             return self._done.forget(days)
 
@@ -323,12 +286,7 @@ class FileStore:
         return False
 
     async def load_chat(self, bot_id: int) -> ChatMemory:
-        """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's.
-
-        Raises:
-            TooNew: a newer Hermes wrote the file.
-            StoreError: the file cannot be read now.
-        """
+        """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's."""
         memory = ChatMemory(bot_id)
         try:
             memory = read_chat(self._chat)
@@ -339,11 +297,7 @@ class FileStore:
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
 
     async def save_chat(self, memory: ChatMemory) -> None:
-        """Save the memory of a bot.
-
-        Raises:
-            NotSaved: the disk refuses.
-        """
+        """Write the memory of a bot."""
         with self.home.writing():
             disk.write(self._chat, CHATS.encode(memory))
 
