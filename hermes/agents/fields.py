@@ -125,6 +125,11 @@ def more_of(given: Record, known: Collection[str]) -> Iterator[str]:
             yield sound(f"{key if key.isidentifier() else json.dumps(key)}: {shown}")
 
 
+def lines_of(*texts: str) -> str:
+    """Return these texts as lines, without those that are empty."""
+    return "\n".join(text for text in texts if text)
+
+
 def texts_of(record: Record, key: str, where: str) -> tuple[str, ...]:
     """Return a list of texts, empty if the key is missing or null. Raises PayloadError: it is another value."""
     value = record.get(key)

@@ -163,6 +163,11 @@ def with_wish(ask: Ask, wish: Permission) -> Ask:
     return replace(ask, questions=(allowing,), permission=wish)
 
 
+def read_permitted(record: Record, kind: str, _: Source) -> Replied:
+    """Read the event `permission.replied`. Raises PayloadError: it has another shape."""
+    return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), read_reply(record, kind))
+
+
 def read_reply(record: Record, where: str) -> Reply:
     """Read `{reply, message?}` of `permission.replied`; only the plugin adds the message, the reason of a refusal.
 

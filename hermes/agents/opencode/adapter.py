@@ -28,7 +28,7 @@ from hermes.agents.fields import (
     words_of,
 )
 from hermes.agents.opencode.permissions import completed, read_permission
-from hermes.agents.questions import labels, permission_reply, read_answers, read_questions, read_reply, with_wish
+from hermes.agents.questions import labels, permission_reply, read_answers, read_permitted, read_questions, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Source
@@ -159,10 +159,6 @@ def read_wish(properties: object, origin: Source, given: object = None, *, is_cu
     return with_wish(asked, replace(permission, partial=True) if is_cut else permission)
 
 
-def _permitted(record: Record, kind: str, _: Source) -> Signal:
-    return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), read_reply(record, kind))
-
-
 def _replied(record: Record, kind: str, _: Source) -> Signal:
     answers = read_answers(record.get("answers"), kind)
     return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), answers)
@@ -212,7 +208,7 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "question.v2.rejected": _dismissed,
     "tool.execute.before": _announced,
     "permission.asked": _wished,
-    "permission.replied": _permitted,
+    "permission.replied": read_permitted,
     "session.idle": _quiet,
     "session.error": _quiet,
     "session.deleted": _deleted,

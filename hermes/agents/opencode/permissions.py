@@ -20,7 +20,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from hermes.agents.fields import Record, id_of, json_of, more_of, said_of, sound, text_of, texts_of
+from hermes.agents.fields import Record, id_of, json_of, lines_of, more_of, said_of, sound, text_of, texts_of
 from hermes.errors import PayloadError
 from hermes.model.answer import Refused
 from hermes.model.ask import DeedKind, Permission
@@ -138,7 +138,7 @@ def _completed(permission: Permission, given: Record) -> Permission:
             what = _line(permission, said_of(given, "command"))
             if not what:
                 return permission
-            detail = _joined(detail, *_more(kind, given, what, lines))
+            detail = lines_of(detail, *_more(kind, given, what, lines))
             return replace(permission, what=what, detail=detail, partial=False)
         case "folder":
             # The first line names the command or file; it is empty if only the input does.
@@ -147,11 +147,11 @@ def _completed(permission: Permission, given: Record) -> Permission:
             detail = "\n".join((inside, *rest.splitlines(), *_more(kind, given, inside, lines)))
         case "change":
             diff = _HUNK.search(detail) is not None
-            detail = _joined(*_more(kind, given, what, lines, diff=diff), detail)
+            detail = lines_of(*_more(kind, given, what, lines, diff=diff), detail)
         case _:
             # The permission for the same call once more ("doom_loop") has all of the input in its metadata.
             is_told = f"input: {json_of(given)}" in lines
-            detail = _joined(detail, *(() if is_told else _more(kind, given, what, lines)))
+            detail = lines_of(detail, *(() if is_told else _more(kind, given, what, lines)))
     return replace(permission, detail=detail, partial=False)
 
 
@@ -165,10 +165,6 @@ def _line(permission: Permission, command: str) -> str:
     sent = "".join(command.split())
     is_whole = all("".join(one.split()) in sent for one in permission.patterns)
     return command if is_whole or not command else permission.what
-
-
-def _joined(*texts: str) -> str:
-    return "\n".join(text for text in texts if text)
 
 
 def _quiet(value: object) -> Record:

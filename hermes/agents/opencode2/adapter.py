@@ -12,7 +12,7 @@ from dataclasses import replace
 from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, words_of
 from hermes.agents.opencode2.forms import read_form, told_alone, values
 from hermes.agents.opencode2.permissions import completed, read_permission
-from hermes.agents.questions import permission_reply, read_reply, with_wish
+from hermes.agents.questions import permission_reply, read_permitted, with_wish
 from hermes.errors import PayloadError
 from hermes.model.answer import Always, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Source
@@ -86,10 +86,6 @@ def _cancelled(record: Record, kind: str, _: Source) -> Signal:
     return Dismissed(id_of(record, "id", kind), id_of(record, "sessionID", kind))
 
 
-def _permitted(record: Record, kind: str, _: Source) -> Signal:
-    return Replied(id_of(record, "requestID", kind), id_of(record, "sessionID", kind), read_reply(record, kind))
-
-
 def _quiet(record: Record, kind: str, _: Source) -> Signal:
     return Quiet(id_of(record, "sessionID", kind))
 
@@ -111,7 +107,7 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "form.replied": _replied,
     "form.cancelled": _cancelled,
     "permission.asked": _asked,
-    "permission.replied": _permitted,
+    "permission.replied": read_permitted,
     "session.execution.succeeded": _quiet,
     "session.execution.failed": _quiet,
     "session.execution.interrupted": _quiet,

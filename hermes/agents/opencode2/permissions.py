@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from hermes.agents.fields import Record, more_of, said_of, text_of, texts_of, words_of
+from hermes.agents.fields import Record, lines_of, more_of, said_of, text_of, texts_of, words_of
 from hermes.model.ask import DeedKind, Permission
 
 _KINDS: Final[dict[str, DeedKind]] = {
@@ -59,7 +59,7 @@ def read_permission(record: Record) -> Permission:
     resources, save = texts_of(record, "resources", where), texts_of(record, "save", where)
     metadata = record.get("metadata")
     lines = [words_of(record, "message", where), *more_of(metadata if isinstance(metadata, dict) else {}, ())]
-    detail = "\n".join(line for line in lines if line)
+    detail = lines_of(*lines)
     if kind == "folder":
         detail = f"\n{detail}"  # its first line is what is done in the folder, which is not known yet
     always = save if max(len(resources), len(save)) <= _PATTERNS else ()  # a person cannot check more of them
@@ -82,14 +82,14 @@ def completed(permission: Permission, given: object) -> Permission:
     whole = replace(permission, partial=False)
     match permission.kind:
         case "command" | "fetch":
-            return replace(whole, what=first or whole.what, detail=_lines(whole.detail, more))
+            return replace(whole, what=first or whole.what, detail=lines_of(whole.detail, more))
         case "change":
-            return replace(whole, detail=_lines(whole.detail, more, *_change(given)))
+            return replace(whole, detail=lines_of(whole.detail, more, *_change(given)))
         case "folder":
             _, _, known = whole.detail.partition("\n")
-            return replace(whole, detail=f"{first}\n{_lines(known, more)}")
+            return replace(whole, detail=f"{first}\n{lines_of(known, more)}")
         case _:
-            return replace(whole, detail=_lines(whole.detail, more))
+            return replace(whole, detail=lines_of(whole.detail, more))
 
 
 def _change(given: Record) -> Iterator[str]:
@@ -101,7 +101,3 @@ def _change(given: Record) -> Iterator[str]:
         yield from (*(f"-{line}" for line in old), *(f"+{line}" for line in new))
     else:
         yield from list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
-
-
-def _lines(*texts: str) -> str:
-    return "\n".join(text for text in texts if text)
