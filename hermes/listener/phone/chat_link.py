@@ -29,8 +29,6 @@ class ChatLink:
         self._memory = memory
         # Trouble that an earlier run saved counts as poll trouble: a good poll clears it, a refused message sets it.
         self._poll_trouble = memory.at.trouble
-        # The first time is saved before anything is posted. An earlier Hermes saved only the second.
-        self._is_new = memory.at.known_at_s is None and memory.at.last_poll_s is None
         entries.note_message(memory.at.newest_message)
 
     async def in_trouble(self, sentence: str) -> None:
@@ -91,7 +89,8 @@ class ChatLink:
 
         Raises NotSaved; the next start then does the rest.
         """
-        if not self._is_new:
+        # The first time is saved before anything is posted. An earlier Hermes saved only the second.
+        if self._memory.at.known_at_s is not None or self._memory.at.last_poll_s is not None:
             return
         for entry in self._entries.all():
             if entry.phone.chat_id:
