@@ -7,10 +7,9 @@ import logging
 import math
 from typing import TYPE_CHECKING, Final
 
-import hermes
 from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
 from hermes.hook import spool, sweeping
-from hermes.listener.sd_notify import installed_version
+from hermes.listener.sd_notify import is_upgraded
 from hermes.listener.wakes import ANSWER_FIRST_S, due
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Changed, Missed
@@ -355,10 +354,10 @@ class Loops:
             await self._parts.phone_side.upkeep.remember()
 
     async def tidy(self) -> None:
-        """Delete old settled asks and leftover files; start again with a newly installed version. Raises StoreError."""
+        """Delete old settled asks and leftover files; start again after an upgrade. Raises StoreError."""
         if self._parts.phone_side is not None:
             await self._parts.phone_side.upkeep.tidy(self._parts.kept)
             await self._parts.phone_side.downloads.tidy()
         sweeping.sweep(self._store.home.root)
-        if installed_version() not in {hermes.__version__, ""}:
-            self._ending.start_again("the installed version changed")
+        if is_upgraded():
+            self._ending.start_again("Hermes was installed again")

@@ -88,8 +88,8 @@ class Supervisor:
         """Notify that the process ends because it was told to."""
         self._send("STOPPING=1\nSTATUS=stopping")
 
-    def restart(self, why: str = "the installed version changed") -> NoReturn:
-        """Replace the program by the version that is installed now, in the same process and with the same arguments."""
+    def restart(self, why: str = "Hermes was installed again") -> NoReturn:
+        """Replace the program by the one that is installed now, in the same process and with the same arguments."""
         self.say(f"{why}: starting again")
         self._environ.update(self._taken)
         os.execv(sys.executable, [sys.executable, "-I", "-m", "hermes", *sys.argv[1:]])  # noqa: S606 (no shell)
@@ -116,11 +116,17 @@ def _watchdog_s(taken: dict[str, str]) -> float:
     return int(microseconds) / 1e6 if microseconds.isdecimal() and is_meant else 0.0
 
 
-def installed_version() -> str:
-    """Return the version on disk, which differs from ours after an upgrade, or "" if it cannot be read."""
+def _installed_at() -> int | None:
+    """Return when the files of Hermes were written (epoch ns), or None: an upgrade has taken them away for now."""
     try:
-        text = Path(hermes.__file__).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    found = re.search(r'__version__ = "([^"]+)"', text)
-    return found[1] if found else ""
+        return Path(hermes.__file__).stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+_OURS: Final = _installed_at()
+
+
+def is_upgraded() -> bool:
+    """Tell whether Hermes was installed again since this process began. The version may be the same as before."""
+    return _installed_at() not in {_OURS, None}

@@ -209,7 +209,7 @@ def test_one_that_starts_itself_anew_goes_on_speaking(start: Callable[..., Proc]
     """The address is hidden from what a process starts, but not from what it becomes; it never says that it stops."""
     process = start(command=("-c", UPGRADED))
     manager.hears("READY=1", times=2)
-    assert "STATUS=the installed version changed: starting again" in manager.heard
+    assert "STATUS=Hermes was installed again: starting again" in manager.heard
     assert "STOPPING=1" not in str(manager.heard)
     process.signal(signal.SIGTERM)
     manager.hears("STOPPING=1")
