@@ -27,7 +27,7 @@ class Stream(io.FileIO):
         return written
 
     def failed(self, error: OSError) -> None:
-        """Go on: the next line may find room again."""
+        """Lose this line; the next one may find room."""
 
 
 class Output(Stream):

@@ -27,6 +27,7 @@ from hermes.config.values import (
     MaybeProxy,
     MaybeQuietHours,
     MaybeSeconds,
+    Paths,
     Seconds,
     Secret,
     Url,
@@ -43,12 +44,10 @@ from hermes.core.permission_rules import Rules
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Address
 
-_TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]{20,}")
-
 
 def is_token(text: str) -> bool:
     """Tell whether the text has the form of a bot token."""
-    return _TOKEN.fullmatch(text) is not None
+    return re.fullmatch(r"\d+:[A-Za-z0-9_-]{20,}", text) is not None
 
 
 class _Section(BaseModel):
@@ -149,7 +148,7 @@ class Permissions(_Section):
         default=(*DESTRUCTIVE, *RUNNING_OTHERS),
         description='a list of the first words of commands, such as ["rm", "git push"]',
     )
-    without_projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
+    without_projects: Paths = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
     without_tools: Words = Field(default=(), description='a list of the agent\'s names for its tools, such as ["edit"]')
 
     @property
@@ -179,8 +178,8 @@ class Prompts(_Section):
     """Whether the phone may send prompts to agents, to which projects, and the program that hears voice notes."""
 
     enabled: bool = Field(default=False, description="true or false")
-    projects: Words = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
-    transcribe: Words = Field(
+    projects: Paths = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
+    transcribe: Paths = Field(
         default=(), description='a program and its arguments, such as ["/home/me/bin/hear", "--language", "en"]'
     )
 

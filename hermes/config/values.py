@@ -7,6 +7,7 @@ with a unit ("1h30m") and kept as seconds; "none" means no value, if a key allow
 import contextlib
 import ipaddress
 import json
+import os
 import re
 import tomllib
 from datetime import datetime, time
@@ -66,11 +67,6 @@ def _path(value: object) -> object:
     if not path.is_absolute():
         raise ValueError("is not absolute")
     return path
-
-
-def _in_full(text: str) -> str:
-    """Return the text; a path that begins with "~" in full, as agents and programs name it."""
-    return str(_path(text)) if text.startswith("~") else text
 
 
 def _quiet(value: object) -> object:
@@ -178,7 +174,9 @@ Seconds = Annotated[float, BeforeValidator(seconds)]
 MaybeSeconds = Annotated[Annotated[float, BeforeValidator(seconds)] | None, BeforeValidator(_or_none)]
 Whole = Annotated[int, BeforeValidator(_whole)]
 Wholes = Annotated[tuple[Whole, ...], BeforeValidator(_listed)]
-Words = Annotated[tuple[Annotated[str, AfterValidator(_in_full)], ...], BeforeValidator(_listed)]
+Words = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Paths = Annotated[tuple[Annotated[str, AfterValidator(os.path.expanduser)], ...], BeforeValidator(_listed)]
+"""Words of which some may be paths, in full: agents and programs know no "~"."""
 Secret = Annotated[SecretStr, BeforeValidator(_or_its_file)]
 Url = Annotated[str, BeforeValidator(checked_url)]
 FullPath = Annotated[Path, BeforeValidator(_path)]

@@ -89,11 +89,11 @@ def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDest
 
 
 def _aimed(text: Text, target: Target, card: Card | None, known: Sessions) -> ToSession:
-    """Return where a text goes that is aimed at this session. `card` takes the next text of its person, if any does."""
+    """Return where a text goes that is aimed at this session. `card`: it takes this person's next text, or None."""
     if card is None or not _is_same(card.target, target):
         place = (text.chat_id, text.reply_to)
-        asked = [one.about for one in known.cards if one.typing is not None and (one.chat_id, one.typing) == place]
-        return ToSession(target, about="".join(asked))
+        asked = (one.about for one in known.cards if text.reply_to and (one.chat_id, one.typing) == place)
+        return ToSession(target, about=next(asked, ""))
     if card.about and text.reply_to not in {None, card.typing}:
         return ToSession(target)  # it answers another message, not the question that is over
     return ToSession(target, card.id, card.about)

@@ -54,7 +54,7 @@ def content_of(text: str, *, about: str = "") -> Content:
 
 
 def quotes_agent(text: str) -> bool:
-    """Tell whether a prompt with this text answers a question that is over: it has words of the agent then."""
+    """Tell whether a prompt with this text answers a question that is over: such a prompt has words of the agent."""
     return text.startswith((f"{_ABOUT}“", _MY_ANSWER, _MY_ANSWERS))
 
 

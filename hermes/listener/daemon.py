@@ -249,6 +249,9 @@ class Listener:
             log.warning("%d asks are in the folder, and nobody sees them: run `hermes store move database`", count)
         with suppress(NotSaved):
             self._store.home.let_prompts(on=self._given.config.prompts.enabled)
+        with suppress(NotSaved):
+            # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
+            await self._loops.remember()
         with suppress(NotSaved, Conflict):  # a list that cannot be read is in its place
             await parts.kept.list_machine(self._store.home.machine(), spool.host())
         if phone is not None:
@@ -259,9 +262,6 @@ class Listener:
                 phone.updates.doubt()
                 parts.background.spawn(phone.connection.take_over(by_timer=by_timer))
             parts.background.spawn(phone.connection.report_damaged())
-        with suppress(NotSaved):
-            # From now on what is asked while nobody listens is looked for, however soon this listener is killed.
-            await self._loops.remember()
         for entry in open_now:
             if entry.state.phase == "settled" and parts.entries.is_ours(entry):
                 with suppress(NotSaved):

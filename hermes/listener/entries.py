@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
 from hermes.core.intake import in_short
+from hermes.core.topics import root_of
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreAway, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
@@ -134,10 +135,10 @@ class Entries:
         return await self.store.done_by(wait_id) is not None
 
     async def over_lately(self, source: Source) -> list[Entry]:
-        """Return the settled asks of a session, and those of them that were closed last. Raises StoreError."""
+        """Return the asks of a session and its subagents that are settled, or were closed last. Raises StoreError."""
         settled = [entry for entry in self.all() if entry.state.phase == "settled"]
         over = [*settled, *await self.store.newest_done(LATELY)]
-        return [entry for entry in over if entry.ask.source.session == source.session]
+        return [entry for entry in over if root_of(entry.ask.source).session == source.session]
 
     async def closed_with_code(self, code: str) -> Entry | None:
         """Return the closed ask with this code if it is among the RECENT last ones, else None. Raises StoreError."""

@@ -63,6 +63,7 @@ class ChatMemory:
     - `was_quiet`: the last look at the clock was in the quiet hours.
     - `topics`: the topics that Hermes made, the one that was used last at the end. `no_topic`: the sentence that the
       person has read about why a topic could not be made or used, "" once one was made.
+    - `takes_over`: another bot was at work with this store before, and what it posted is not posted again yet.
     """
 
     bot_id: int
@@ -83,3 +84,4 @@ class ChatMemory:
     was_quiet: bool = False
     topics: tuple[Topic, ...] = ()
     no_topic: str = ""
+    takes_over: bool = False

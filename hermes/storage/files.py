@@ -294,7 +294,7 @@ class FileStore:
             self._put_away(self._chat, read_chat)
         except Missing:
             pass
-        return memory if memory.bot_id == bot_id else ChatMemory(bot_id)
+        return memory if memory.bot_id == bot_id else ChatMemory(bot_id, takes_over=True)
 
     async def save_chat(self, memory: ChatMemory) -> None:
         """Write the memory of a bot."""

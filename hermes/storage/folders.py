@@ -10,11 +10,10 @@ from hermes.hook import spool
 
 NAMES: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
-_OF_HOOKS: Final = ("inbox", "wait", "plugins")
-"""Hooks and plugins make these when they need them."""
+_OF_HOOKS: Final = ("inbox", "wait")
 _MARKS = {"pending", "store.lock"}  # not "inbox": a hook makes it in any folder that the configuration names
 _FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
-_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, *_OF_HOOKS, "run", "log", "files"}
+_KNOWN = _MARKS | _FILES | {*NAMES, *RECORDS, *_OF_HOOKS, "run", "log", "plugins", "files"}
 
 
 def are_whole(root: Path) -> bool:
@@ -55,8 +54,8 @@ def make(root: Path) -> None:
             disk.own_folder(root / name)
 
 
-def own_those_of_hooks(root: Path) -> None:
-    """Check the folders that hooks and plugins have made. Raises as `make`: no question could come, or no answer go."""
+def check_hook_folders(root: Path) -> None:
+    """Check the folders that hooks make. Without them no question comes, and no answer goes. Raises as `make`."""
     for name in _OF_HOOKS:
         if os.path.lexists(root / name):
             with disk.saving(root / name):

@@ -139,7 +139,7 @@ class Home:
             StoreError, NotSaved: as `make`.
         """
         folders.make(self.root)
-        folders.own_those_of_hooks(self.root)
+        folders.check_hook_folders(self.root)
         with disk.saving(self._locks):
             return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
 

@@ -283,15 +283,17 @@ def test_a_project_and_a_program_can_begin_with_the_home_folder(tmp_path: Path) 
     """Else a project that is kept from the phone would not be: an agent names its whole path."""
     text = f"""{NEEDED}
     [permissions]
-    without_projects = ["~/secret", "shop-api"]
+    without_projects = ["~/secret", "shop-api", "~shop"]
+    without_tools = ["~tool"]
     [prompts]
     projects = ["~/shop-api/"]
     transcribe = ["~/bin/hear", "-m", "~/models/base.bin"]
     """
     config = load(written(tmp_path, text), environ={})
     home = Path.home()
-    assert config.permissions.without_projects == (f"{home}/secret", "shop-api")
-    assert config.prompts.projects == (f"{home}/shop-api",)
+    assert config.permissions.without_projects == (f"{home}/secret", "shop-api", "~shop")
+    assert config.permissions.without_tools == ("~tool",)
+    assert config.prompts.projects == (f"{home}/shop-api/",)
     assert config.prompts.transcribe == (f"{home}/bin/hear", "-m", f"{home}/models/base.bin")
 
 

@@ -166,25 +166,30 @@ async def test_a_reply_in_a_topic_is_what_it_is_elsewhere(office: Office) -> Non
     assert office.desk.texts() == ["go on"]
 
 
-async def overtaken(office: Office) -> tuple[Source, ShownMessage]:
-    """Let a question be answered at the computer while a person types; its session and its message."""
-    source = office.session("Fix login")
+async def overtaken(office: Office, *, by_subagent: bool = False) -> tuple[Source, ShownMessage]:
+    """Let a question be answered at the computer while a person types; its session (the root) and its message."""
+    source = asking = office.session("Fix login")
     await office.told(source)
-    asked = await office.ask(source, "que_1", "Delete the database?")
+    root = {}
+    if by_subagent:
+        asking = office.session("look (@general subagent)")
+        root = {"rootID": source.session_id, "rootTitle": source.session_title}
+    asked = await office.ask(asking, "que_1", "Delete the database?", **root)
     await office.home.person.taps(asked, "✏️ Other")
-    replied = {"requestID": "que_1", "sessionID": source.session_id, "answers": [["SQLite"]]}
+    replied = {"requestID": "que_1", "sessionID": asking.session_id, "answers": [["SQLite"]]}
     office.home.hook("question.replied", replied)
     await until(lambda: all(one.state.phase == "settled" for one in office.home.entries()), "the end of the question")
     return source, asked
 
 
+@pytest.mark.parametrize("by_subagent", [False, True], ids=["session", "subagent"])
 @pytest.mark.parametrize("is_closed", [False, True], ids=["settled", "closed"])
-async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool) -> None:
+async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool, by_subagent: bool) -> None:
     """The question was answered at the computer while the person typed; the next text is a prompt again."""
     await office.open()
     queue: Any = office.home.listener._parts.phone.queue
     async with held(queue, "put_away") as gate:
-        source, asked = await overtaken(office)
+        source, asked = await overtaken(office, by_subagent=by_subagent)
         if is_closed:
             gate.open()
             await office.home.closed()

@@ -40,7 +40,7 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
 
 
 def folder_of(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> str:
-    """Return the folder in which Claude Code was started; a command of its agent may go to one below, and stay there.
+    """Return the folder in which Claude Code was started, if `cwd` is below it: `cwd` follows each `cd` of the agent.
 
     Claude Code tells it to its hooks, whatever the settings of a project say (seen with 2.1.330).
     """

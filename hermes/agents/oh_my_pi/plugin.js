@@ -309,9 +309,10 @@ function payloadOf(questions, session) {
 function placeOf({ ctx }) {
   const place = {}
   try {
-    place.directory = ctx.sessionManager.getCwd?.() ?? ctx.cwd
+    place.directory = ctx.cwd
     place.session = ctx.sessionManager.getSessionId()
     place.title = ctx.sessionManager.getSessionName() ?? ""
+    place.directory = ctx.sessionManager.getCwd?.() ?? ctx.cwd
   } catch {
     // the rest counts
   }

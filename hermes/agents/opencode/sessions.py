@@ -113,6 +113,7 @@ class Sessions:
         gone = shaped(Session, properties.get("info")).id
         self._infos.pop(gone, None)
         self._words.pop(gone, None)
+        self._failures.pop(gone, None)
 
     def _note_failure(self, properties: Mapping[str, Any]) -> None:
         session_id = properties.get("sessionID")

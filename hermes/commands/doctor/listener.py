@@ -9,7 +9,7 @@ from hermes.chat.poll import CONFLICT
 from hermes.commands import install
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import service_state
-from hermes.commands.service.machine import Machine, run_command
+from hermes.commands.service.machine import Machine, ServiceState, run_command
 from hermes.commands.status.table import IDLE, span
 from hermes.commands.stores import of_this_machine
 from hermes.errors import StoreError
@@ -136,11 +136,16 @@ def machine(around: Around) -> Machine:
     return Machine(environ=around.environ, run=partial(run_command, environ=around.environ, limit_s=ASKED_S))
 
 
+def has_service(state: ServiceState, around: Around) -> bool:
+    """Tell whether a service of this configuration is installed; one whose command cannot be read counts as such."""
+    return state.is_of(around.config_file) or (state.installed and not state.command)
+
+
 def _service(around: Around) -> list[Finding]:
     manager = machine(around)
     state, mend = service_state(machine=manager), around.hermes("install", "service")
-    if state.kind == "none" or not state.is_of(around.config_file):
-        other = f" for this configuration: the one here uses {state.config_path}" if state.installed else ""
+    if state.kind == "none" or not has_service(state, around):
+        other = f" for this configuration: the one here uses {state.configuration}" if state.installed else ""
         told = "; without one, you do not hear that a turn has ended" if around.config.notices.enabled else ""
         return [AREA.good("service", f"none{other}. A listener runs only if you start one or an agent asks{told}")]
     if not state.is_running:

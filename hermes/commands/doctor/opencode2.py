@@ -57,7 +57,7 @@ def _listener(around: Around) -> tuple[Finding, ...]:
     """Without a plugin, nothing starts a listener when OpenCode 2 asks."""
     if around.home().holder(LISTENER) is not None:
         return ()
-    if service_state(machine=listener.machine(around)).is_of(around.config_file):
+    if listener.has_service(service_state(machine=listener.machine(around)), around):
         return ()
     seen = "nobody listens, and a question of OpenCode 2 starts no listener"
     return (AREA.warning("listener", seen, around.hermes("install", "service")),)

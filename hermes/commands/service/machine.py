@@ -97,14 +97,14 @@ class ServiceState:
     command: tuple[str, ...] = ()
 
     @property
-    def config_path(self) -> Path:
+    def configuration(self) -> Path:
         """The configuration that the installed service reads."""
         named = next((Path(after) for before, after in pairwise(self.command) if before == "--config"), None)
         return config_path(named, environ={})
 
     def is_of(self, place: Path) -> bool:
-        """Tell whether it is installed, and for this configuration; if its command cannot be read, that is assumed."""
-        return self.installed and (not self.command or self.config_path == place)
+        """Tell whether it is installed, and for this configuration."""
+        return self.installed and self.configuration == place
 
     @property
     def is_running(self) -> bool:

@@ -112,7 +112,7 @@ class Background:
             say, but = (terminal.done, "") if _is_up(state) else (terminal.warn, ", but does not run")
             say(f"The service is installed{but} ({state.detail}).")
             if not state.is_of(self._place):
-                terminal.warn(f"It uses {state.config_path}, not {self._place}, and stays as it is.")
+                terminal.warn(f"It uses {state.configuration}, not {self._place}, and stays as it is.")
             return False
         terminal.say(_READY if need is None else f"{need.why} The service is one; without it, {need.waits}.")
         return terminal.ask("Install the service?", default=True, option="--service or --no-service")

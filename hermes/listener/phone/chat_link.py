@@ -52,7 +52,7 @@ class ChatLink:
     def polled(self) -> None:
         """Clear trouble with polls."""
         self._clear(self._poll_trouble)
-        self._poll_trouble = ""  # the same words may tell of a refused message next
+        self._poll_trouble = ""  # a refused message may have the same sentence later; a poll must not clear that
 
     def sent(self) -> None:
         """Clear trouble with messages, since the chat has accepted one."""
@@ -84,19 +84,18 @@ class ChatLink:
             self._entries.chat_id, self._entries.newest_message = chat_id, 0
         await self.bring_along()
 
-    async def begin_anew(self) -> None:
-        """Let what is open be posted again if no listener has served this bot yet: another bot has sent its messages.
+    async def leave_other_bot(self) -> None:
+        """Let each open ask and record be posted again, if another bot has sent its messages.
 
         Raises NotSaved; the next start then does the rest.
         """
-        # The first time is saved before anything is posted. An earlier Hermes saved only the second.
-        if self._memory.at.known_at_s is not None or self._memory.at.last_poll_s is not None:
+        if not self._memory.at.takes_over:
             return
         for entry in self._entries.all():
-            if entry.phone.chat_id:
-                with self._entries.apart(entry.id), suppress(InUse):
-                    await self._entries.change(entry.id, Entry.unposted)
+            with self._entries.apart(entry.id), suppress(InUse):
+                await self._entries.change(entry.id, Entry.unposted)
         await self._kept.forget_messages()
+        await self._memory.save(takes_over=False)
 
     async def bring_along(self) -> None:
         """Post what is open in another chat again; `posting` leaves word on its messages there, if it can.

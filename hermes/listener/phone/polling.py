@@ -90,7 +90,7 @@ class Connection:
 
         `by_timer`: a timer runs Hermes, so that absences are normal and are not reported. Raises NotSaved.
         """
-        await self._link.begin_anew()
+        await self._link.leave_other_bot()
         await self._link.bring_along()
         last_s = self._memory.at.last_poll_s
         if not by_timer and last_s is not None and self._entries.now() - last_s > ABSENCE_S:

@@ -15,6 +15,7 @@ import pytest
 from hermes.commands.loading import shipped
 from hermes.commands.service import JOBS, install_service, restart_service, service_state, systemd, uninstall_service
 from hermes.commands.service.machine import Machine, Ran, ServiceState
+from hermes.config.reading import config_path
 from hermes.errors import ConfigError, ServiceError
 from hermes.listener.daemon import REAPING_S
 from hermes.listener.phone.polling import ABSENCE_S
@@ -447,3 +448,10 @@ def test_commands_tell_how_they_ended(tmp_path: Path) -> None:
     assert run(["no-such-command"]).status == 127
     (tmp_path / "closed").touch()
     assert run([str(tmp_path / "closed")]).status == 126
+
+
+def test_a_service_whose_command_cannot_be_read_is_not_of_each_configuration(tmp_path: Path) -> None:
+    """Else a setup with another configuration would start it again in place of the listener that it has stopped."""
+    state = ServiceState("systemd", installed=True, enabled=True, active=True, detail="active (running)")
+    assert state.is_of(config_path(None, environ={}))
+    assert not state.is_of(tmp_path / "config.toml")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hermes.errors import StoreError
 from hermes.sandbox.botapi import running_botapi
 from tests.listening import ANN, House, Person, a_request, house, question, until
 from tests.prompted import PROMPTS, Desked
@@ -57,6 +58,36 @@ async def test_what_this_bot_has_posted_is_not_posted_again(home: House) -> None
         await home.noted(shown)
     async with home.still():
         assert home.entry().phone.message_id == shown.message_id
+
+
+async def test_a_start_that_failed_ends_no_takeover(home: House, second: RunningBotApi) -> None:
+    """A file is in the place of a folder: until it is moved away, nothing is read."""
+    await home.start()
+    home.agent.ask([question()])
+    await home.noted(await home.person.sees(ASKED))
+    await home.stop()
+    takes_over(second, home)
+    notices = home.store / "notices"
+    notices.touch()
+    with pytest.raises(StoreError):
+        async with home.still():
+            pass
+    notices.unlink()
+    await home.start()
+    await home.person.sees(ASKED)
+
+
+async def test_a_memory_that_was_lost_is_no_other_bot(home: House) -> None:
+    """What is open stays on its message."""
+    await home.start()
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED)
+    await home.noted(shown)
+    await home.stop()
+    (home.store / "telegram.json").unlink()
+    await home.start()
+    home.person.write("DuckDB", to=shown)
+    await home.person.sees("✅ “DuckDB”")
 
 
 async def test_a_message_id_of_an_earlier_text_means_another_text(home: House, second: RunningBotApi) -> None:

@@ -141,7 +141,7 @@ def test_what_could_not_be_brought_along_follows_when_it_is_told_once_more(
 def test_a_start_brings_along_what_an_earlier_run_could_not(line: Line) -> None:
     """It was killed between the two."""
     line.asked()
-    at_once(line.memory.save(known_at_s=line.now_s, chat_id=MOVED, moved_from=CONFIGURED))
+    at_once(line.memory.save(chat_id=MOVED, moved_from=CONFIGURED))
     line.connection = line.connected()
     at_once(line.connection.recover())
     assert {(one.phone.chat_id, one.phone.message_id) for one in line.book.all()} == {(MOVED, None)}
