@@ -292,7 +292,7 @@ async def test_the_chat_is_remembered_for_each_bot(store: Store, kept: Kept) -> 
     await store.lock_phone()
     other = kept.make()
     assert await other.load_chat(BOT) == memory
-    assert await other.load_chat(43) == ChatMemory(43)
+    assert await other.load_chat(43) == ChatMemory(43, takes_over=not other.is_shared)
     assert await other.is_phone_locked()
     assert await other.unlock_phone()
     assert not await store.is_phone_locked()
