@@ -89,6 +89,15 @@ def hooks_of(process_id: int) -> list[str]:
     return found
 
 
+def write_by_the_card(stage: Stage) -> None:
+    """Begin to write to the session that waits. Its screen shows the end of a turn before the phone knows of it."""
+    until(lambda: "a turn of session" in stage.log.read_text(), PATIENCE_S, "the end of a turn")
+    stage.phone.write("/sessions")
+    stage.phone.tap(stage.asked("Your sessions"), "shop-api")
+    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
+    stage.asked("Type your prompt")
+
+
 def test_a_reply_to_a_notice_wakes_the_idle_session(stage: Stage, desk: Any, messages: MessagesModel) -> None:
     """The model reads that it is from the phone, and exactly the text, once; what is half typed at the desk stays."""
     claude = desk({"text": "Both tests pass now."})
@@ -195,11 +204,7 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     assert len(waiting(stage)) == 1
     stage.phone.write(script([{"text": "Never said."}], "late"), reply_to=notice)
     stage.asked("the session was ended on the computer")
-    stage.phone.write("/sessions")
-    listed = stage.asked("Your sessions")
-    stage.phone.tap(listed, "shop-api")
-    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
-    stage.asked("Type your prompt")
+    write_by_the_card(stage)
     stage.phone.write(script([{"text": "In the new one."}], "fresh"))
     stage.ended("In the new one.")
     assert not messages.turns("late")
@@ -259,10 +264,7 @@ def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: St
     stage.start(notices={"finished": "1h"}, prompts={"enabled": True})
     goes_on_once(home)
     desk({"text": "The linter is content."}).wait_answered("The linter is content.")
-    stage.phone.write("/sessions")
-    stage.phone.tap(stage.asked("Your sessions"), "shop-api")
-    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
-    stage.asked("Type your prompt")
+    write_by_the_card(stage)
     steps = [{"text": "Renamed it."}, asks(DATABASE), {"text": "Still, the linter is content."}]
     stage.phone.write(script(steps, f"soon-{there}"))
     notice = stage.ended("Renamed it.")
@@ -284,10 +286,7 @@ def test_the_result_of_a_background_task_is_told(stage: Stage, home: Home, desk:
     go = home.project / "go"
     works = {"command": f"until [ -e {go} ]; do sleep 0.2; done", "description": "tests", "run_in_background": True}
     desk({"text": "Ready."}).wait_answered("Ready.")
-    stage.phone.write("/sessions")
-    stage.phone.tap(stage.asked("Your sessions"), "shop-api")
-    stage.phone.tap(stage.asked("shop-api 💤 waits for you"), "✏️ Write a prompt")
-    stage.asked("Type your prompt")
+    write_by_the_card(stage)
     steps: list[Json] = [
         {"tool": "Bash", "args": works},
         {"text": "I wait for the tests."},
