@@ -733,10 +733,10 @@ def test_a_turn_that_ends_by_itself_is_told_once(phone: Phone, plugged: Starts, 
     opencode.wait_idle(session)
     task = {"description": "look", "prompt": script([{"text": "Looked."}]), "subagent_type": "general"}
     opencode.prompt(session, [{"tool": "task", "args": task}, {"text": "Both tests pass now."}])
-    opencode.wait_idle(session)
+    until(lambda: len(phone.turns()) == 1, PATIENCE_S, "the end of the first turn")
     failing = opencode.session(title="Failing")
     opencode.prompt(failing, [{"status": 400}])
-    until(lambda: len(phone.turns()) == 2, PATIENCE_S, "the ends of two turns")
+    until(lambda: len(phone.turns()) == 2, PATIENCE_S, "the end of the second turn")
     finished, failed = phone.turns()
     assert (finished["sessionID"], finished["words"], finished["failure"]) == (session, "Both tests pass now.", "")
     assert 0 < finished["ended"] - finished["began"] < PATIENCE_S * 1000
