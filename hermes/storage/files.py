@@ -30,13 +30,13 @@ from hermes.storage.home import Home
 from hermes.storage.prompt_files import FOLDER, PromptFolder
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
 from hermes.storage.records import MemoryRecords, RecordFiles, is_there
-from hermes.storage.store import Changed, Missed
+from hermes.storage.store import Changed, Missed, Store
 
 log = logging.getLogger(__name__)
 
 
-class FileStore:
-    """The entries under one folder. `Store` says what each method promises and raises.
+class FileStore(Store):
+    """The entries under one folder.
 
     Several threads may share one object; several objects may share the folder. The last `open` or `pending` leaves in
     `too_new` the files that a newer Hermes wrote, and in `unread` the files that could not be read at that time;
@@ -50,6 +50,7 @@ class FileStore:
         self.now = home.now
         self.too_new: list[Path] = []
         self.unread: list[Path] = []
+        self.has_unread = False
         self.put_away = 0
         root = home.root
         self._root = root
@@ -66,11 +67,6 @@ class FileStore:
         self.lists: MemoryRecords[MachineList] = MemoryRecords()
         self._machine = Machine("", "", "", 0.0)
 
-    @property
-    def has_unread(self) -> bool:
-        """Tell whether the last `open` left entries alone that it could not read."""
-        return bool(self.too_new or self.unread)
-
     # --- one machine, which is the phone side -------------------------------------------------------------------------
 
     async def join(self, name: str, version: str) -> None:
@@ -78,43 +74,35 @@ class FileStore:
         self._machine = Machine(self.home.machine(), name, version, 0.0, is_phone=True)
 
     async def take_phone(self) -> bool:
-        """Return true."""
         return True
 
     def is_phone(self) -> bool:
-        """Return true."""
         return True
 
     async def renew(self, servers: tuple[tuple[str, bool], ...]) -> None:
-        """Note the state of the servers."""
         self._machine = replace(self._machine, servers=servers)
 
     async def leave(self) -> None:
         """Do nothing."""
 
     async def machines(self) -> tuple[Machine, ...]:
-        """Return this machine."""
         return (self._machine,)
 
     async def changes(self) -> AsyncIterator[Changed | Missed]:
-        """Yield nothing, for ever."""
         await asyncio.Event().wait()
         yield Missed()
 
     # --- the lock against a lost phone -----------------------------------------------------------------
 
     async def is_phone_locked(self) -> bool:
-        """Tell whether the phone is locked: Hermes takes no answers from it."""
         return is_there(self._phone_lock)
 
     async def lock_phone(self) -> None:
-        """Lock the phone: Hermes takes no answers from it, also after a restart."""
         self.home.make()  # a phone can be locked before the first question
         with disk.saving(self._root):
             disk.write(self._phone_lock, b"`hermes unlock` takes this away\n")
 
     async def unlock_phone(self) -> bool:
-        """Unlock the phone, and tell whether it was locked. Raises NotSaved."""
         with disk.saving(self._root):
             try:
                 self._phone_lock.unlink()
@@ -139,16 +127,13 @@ class FileStore:
     # --- pending entries -------------------------------------------------------------------------------
 
     async def revisions(self) -> dict[str, int]:
-        """Map the id of each ask that `open` returns to its revision."""
         return {entry.id: entry.revision for entry in await self.open()}
 
     async def survey(self) -> Survey:
-        """Read all pending entries and change nothing, for callers that only look."""
         with disk.reading(self._pending):
             return surveyed(entry_files(self._pending))
 
     async def survey_done(self, since_s: float) -> Survey:
-        """Read all entries that were settled at `since_s` (epoch) or later, and change nothing."""
         with disk.reading(self._root):
             return surveyed(self._done.since(since_s))
 
@@ -162,10 +147,10 @@ class FileStore:
         for path in sorted({*survey.too_new}.difference(self.too_new)):
             log.error("left alone: %s was written by a newer Hermes; upgrade this one", path)
         self.too_new = list(survey.too_new)
+        self.has_unread = bool(self.too_new or self.unread)
         return list(survey.entries)
 
     async def new_id(self) -> str:
-        """Return an id of eight characters that no pending or settled entry has."""
         while True:
             entry_id = names.random_id()
             path = self._path(entry_id)
@@ -173,7 +158,6 @@ class FileStore:
                 return entry_id
 
     async def new_code(self, open_entries: Iterable[Entry]) -> str:
-        """Return a code such as "k7m2q" that neither these entries nor the settled ones have."""
         taken = {entry.code for entry in open_entries}
         while True:
             code = names.random_code()
@@ -182,7 +166,6 @@ class FileStore:
                     return code
 
     async def create(self, entry: Entry) -> Entry:
-        """Write a new file."""
         return self._add(replace(entry, revision=1))
 
     async def get(self, entry_id: str) -> Entry:
@@ -222,12 +205,10 @@ class FileStore:
             return found
 
     async def forget(self, entry_id: str) -> None:
-        """Remove a pending entry that was moved to another store. Raises NotSaved."""
         with self.home.writing():
             self._path(entry_id).unlink(missing_ok=True)
 
     async def settle(self, entry_id: str, known: Entry | None = None) -> None:
-        """Move a pending entry to the settled ones. Raises as `change`."""
         path = self._path(entry_id)
         with self.home.writing():
             line = ""
@@ -238,7 +219,6 @@ class FileStore:
     # --- settled entries ----------------------------------------------------------------
 
     async def done(self, entry_id: str) -> Entry:
-        """Return a settled entry. Raises as `get`."""
         name = self._path(entry_id).name
         with disk.reading(self._root):
             places = self._done.places(name)
@@ -247,12 +227,10 @@ class FileStore:
         raise Missing(f"there is no settled entry {entry_id}")
 
     async def done_by(self, wait_id: str) -> str | None:
-        """Return the agent of the settled ask with this wait id, or None. Raises StoreError."""
         with disk.reading(self._root):
             return self._done.closed_by(wait_id)
 
     async def newest_done(self, most: int) -> list[Entry]:
-        """Return the `most` entries that were settled last, newest first, but none that cannot be read."""
         entries = []
         with disk.reading(self._root):
             paths = self._done.since(0.0)[:most]
@@ -262,12 +240,10 @@ class FileStore:
         return entries
 
     async def days_done(self) -> dict[str, float]:
-        """Map each day (UTC, "YYYY-MM-DD") on which entries were settled to the time of its last one (epoch)."""
         with disk.reading(self._root):
             return self._done.days()
 
     async def forget_done(self, days: Collection[str]) -> int:
-        """Remove the entries that were settled on these days, and return how many."""
         with self.home.writing():
             return self._done.forget(days)
 
@@ -297,7 +273,6 @@ class FileStore:
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id, takes_over=True)
 
     async def save_chat(self, memory: ChatMemory) -> None:
-        """Write the memory of a bot."""
         with self.home.writing():
             disk.write(self._chat, CHATS.encode(memory))
 

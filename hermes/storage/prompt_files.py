@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hermes import disk
 from hermes.errors import Missing, NoRoom, StoreError
 from hermes.storage.names import is_id
+from hermes.storage.store import PromptFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -23,7 +24,7 @@ FOLDER: Final = "files"
 _SOUND: Final = ".ogg"
 
 
-class PromptFolder:
+class PromptFolder(PromptFiles):
     """The files of prompts, in a folder of the folder `root`; together at most `most_bytes`."""
 
     def __init__(self, root: Path, *, most_bytes: int = MOST_BYTES) -> None:
@@ -31,11 +32,9 @@ class PromptFolder:
         self._most_bytes = most_bytes
 
     async def write(self, prompt_id: str, message_id: int, data: bytes) -> None:
-        """Keep a file. Raises NoRoom: the files that wait would take too much room; NotSaved."""
         await asyncio.to_thread(self._write, self._path(prompt_id, message_id), data)
 
     async def read(self, prompt_id: str, message_id: int) -> bytes:
-        """Return the content of a file. Raises Missing; StoreError: it cannot be read."""
         path = self._path(prompt_id, message_id)
         with disk.reading(path):
             try:
@@ -44,11 +43,9 @@ class PromptFolder:
                 raise Missing(f"{path} is not there") from error
 
     async def remove(self, prompt_id: str) -> None:
-        """Remove the files of a prompt. Raises NotSaved."""
         self._unlink(lambda path: _prompt_of(path) == prompt_id)
 
     async def prompt_ids(self) -> set[str]:
-        """Return the ids of the prompts that have files. Raises StoreError."""
         with disk.reading(self._folder):
             return {prompt_id for path in disk.listing(self._folder) if (prompt_id := _prompt_of(path))}
 

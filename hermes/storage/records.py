@@ -9,19 +9,18 @@ import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic
 
 from hermes import disk
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage import names
 from hermes.storage.archive import Quarantine, entry_files
 from hermes.storage.codec import Codec
-from hermes.storage.store import R
+from hermes.storage.store import R, RecordStore
 
 log = logging.getLogger(__name__)
 
 
-class RecordFiles(Generic[R]):
+class RecordFiles(RecordStore[R]):
     """The records under one folder. Only the listener writes them, so they need no lock."""
 
     def __init__(self, folder: Path, codec: Codec[R], quarantine: Quarantine) -> None:
@@ -68,7 +67,6 @@ class RecordFiles(Generic[R]):
             log.error("%s is damaged (%s), and stays: %s", path, why, error)  # noqa: TRY400 (no defect)
 
     async def get(self, record_id: str) -> R:
-        """Return this record. Raises Missing, Unreadable, TooNew, StoreError."""
         with disk.reading(self._folder):
             try:
                 return self._read(self._path(record_id))
@@ -76,7 +74,6 @@ class RecordFiles(Generic[R]):
                 raise Missing(f"there is no record {record_id}") from None
 
     async def create(self, record: R) -> R:
-        """Save a new record and return it at its next revision. Raises Conflict: there is one; NotSaved."""
         if is_there(self._path(record.id)):
             raise Conflict(f"there is a record {record.id} already")
         return self._save(record)
@@ -87,7 +84,6 @@ class RecordFiles(Generic[R]):
         return known if changed == known else self._save(changed)
 
     async def keep(self, record: R) -> R:
-        """Write a record from memory if its file is lost or has a lower revision. Raises NotSaved."""
         with contextlib.suppress(OSError, StoreError):
             found = self._read(self._path(record.id))
             if found.revision >= record.revision:
@@ -109,7 +105,6 @@ class RecordFiles(Generic[R]):
         disk.own_folder(self._folder)
 
     async def forget(self, record_id: str) -> None:
-        """Remove a record. Raises NotSaved."""
         with disk.saving(self._folder):
             self._path(record_id).unlink(missing_ok=True)
 
@@ -119,43 +114,36 @@ class RecordFiles(Generic[R]):
         return self._folder / f"{record_id}.json"
 
 
-class MemoryRecords(Generic[R]):
+class MemoryRecords(RecordStore[R]):
     """Records that need not outlive the process."""
 
     def __init__(self) -> None:
         self._records: dict[str, R] = {}
 
     async def survey(self) -> list[R]:
-        """Return all records."""
         return list(self._records.values())
 
     async def all(self) -> list[R]:
-        """Return all records."""
         return list(self._records.values())
 
     async def get(self, record_id: str) -> R:
-        """Return this record. Raises Missing."""
         if record_id not in self._records:
             raise Missing(f"there is no record {record_id}")
         return self._records[record_id]
 
     async def create(self, record: R) -> R:
-        """Keep a new record, and return it at its next revision. Raises Conflict: there is one."""
         if record.id in self._records:
             raise Conflict(f"there is a record {record.id} already")
         return self._kept(record)
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
-        """Apply `fn` to `known`, and return the result, at its next revision."""
         changed = fn(known)
         return known if changed == known else self._kept(changed)
 
     async def keep(self, record: R) -> R:
-        """Keep this record."""
         return self._kept(record)
 
     async def forget(self, record_id: str) -> None:
-        """Remove a record."""
         self._records.pop(record_id, None)
 
     def _kept(self, record: R) -> R:

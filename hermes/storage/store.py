@@ -134,51 +134,25 @@ class Store(Protocol):
     """The asks, the records beside them, and the memory of the chat.
 
     `home` is the folder of this machine. `put_away` counts the damaged asks that were put aside since the start.
+    `is_shared` tells whether other machines can share this store, so that a lease says which one is the phone side;
+    `has_unread`, whether the last `open` left asks alone that it could not read. `files` are the files of prompts.
+    `lists` has, for each machine, the sessions that a person may write to: they need not outlive the listener. `now`
+    returns the time of the store's clock (epoch seconds), which all machines share.
+
     Every method may raise StoreError; every method that writes raises NotSaved with a sentence for people, and then
     nothing has changed, and Deposed if another process has taken over a lease of this one.
     """
 
     home: Home
     put_away: int
-
-    @property
-    def is_shared(self) -> bool:
-        """Tell whether other machines can share this store, so that a lease says which one is the phone side."""
-        ...
-
-    @property
-    def has_unread(self) -> bool:
-        """Tell whether the last `open` left asks alone that it could not read."""
-        ...
-
-    @property
-    def notices(self) -> RecordStore[Notice]:
-        """The notices of sessions."""
-        ...
-
-    @property
-    def prompts(self) -> RecordStore[Prompt]:
-        """The prompts from the phone."""
-        ...
-
-    @property
-    def files(self) -> PromptFiles:
-        """The files of prompts."""
-        ...
-
-    @property
-    def cards(self) -> RecordStore[Card]:
-        """The cards of sessions."""
-        ...
-
-    @property
-    def lists(self) -> RecordStore[MachineList]:
-        """For each machine, the sessions that a person may write to. Such a list need not outlive the listener."""
-        ...
-
-    def now(self) -> float:
-        """Return the time of the store's clock (epoch seconds), which all machines share."""
-        ...
+    is_shared: bool
+    has_unread: bool
+    notices: RecordStore[Notice]
+    prompts: RecordStore[Prompt]
+    files: PromptFiles
+    cards: RecordStore[Card]
+    lists: RecordStore[MachineList]
+    now: Callable[[], float]
 
     # --- who this process is ------------------------------------------------------------------------------------------
 

@@ -42,31 +42,28 @@ RETURNING id
 
 
 class ClosedEntries:
-    """The closed asks that this user may see."""
+    """The closed asks that this user may see: a part of the store."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._identity = writer.identity
 
-    async def since(self, since_s: float) -> Survey:
-        """Return the asks that were closed at `since_s` (epoch) or later. Raises StoreError."""
+    async def survey_done(self, since_s: float) -> Survey:
         return surveyed(await self._found(" AND closed_s >= %(since_s)s", since_s=since_s))
 
-    async def get(self, entry_id: str) -> Entry:
-        """Return a closed ask. Raises Missing, Unreadable, TooNew, StoreError."""
+    async def done(self, entry_id: str) -> Entry:
         if names.is_id(entry_id):
             for row in await self._found(" AND id = %(id)s", id=entry_id):
                 return as_entry(*row)
         raise Missing("there is no closed ask with such an id")
 
-    async def agent_of(self, wait_id: str) -> str | None:
-        """Return the agent of the closed ask of this machine with this wait id, or None. Raises StoreError."""
+    async def done_by(self, wait_id: str) -> str | None:
+        await self._writer.ready()
         values = {"bot": self._identity.bot, "machine": plain(self._identity.machine), "wait_id": wait_id}
         rows = await self._writer.connection.read(_AGENT, values)
         return str(rows[0][0]) if rows else None
 
-    async def newest(self, most: int) -> list[Entry]:
-        """Return the `most` asks that were closed last, newest first, but none that cannot be read."""
+    async def newest_done(self, most: int) -> list[Entry]:
         found = []
         for row in await self._found(" ORDER BY closed_s DESC, id DESC LIMIT %(most)s", most=most):
             try:
@@ -75,16 +72,18 @@ class ClosedEntries:
                 continue
         return found
 
-    async def days(self) -> dict[str, float]:
-        """Map each day on which asks were closed to the time of its last one."""
+    async def days_done(self) -> dict[str, float]:
+        await self._writer.ready()
         return dict(await self._writer.connection.read(_DAYS, {"bot": self._identity.bot}))
 
-    async def forget(self, days: Collection[str]) -> int:
-        """Delete the asks that were closed on these days, and return how many. Agent-only users delete none."""
+    async def forget_done(self, days: Collection[str]) -> int:
+        """Delete the asks that were closed on these days. Agent-only users delete none."""
+        await self._writer.ready()
         if not self._identity.sees_phone or not days:
             return 0
         return await self._writer.write_again(_FORGET, {"bot": self._identity.bot, "days": list(days)})
 
     async def _found(self, which: str, **values: object) -> list[tuple[Any, ...]]:
+        await self._writer.ready()
         statement = with_phone(_CLOSED, sees_phone=self._identity.sees_phone) + which
         return await self._writer.connection.read(statement, values | {"bot": self._identity.bot})

@@ -73,7 +73,7 @@ _HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s 
 
 
 class OpenEntries:
-    """The open asks."""
+    """The open asks: a part of the store."""
 
     def __init__(self, writer: Writer, sleep: Callable[[float], Awaitable[None]]) -> None:
         self._writer = writer
@@ -83,7 +83,8 @@ class OpenEntries:
         self._log_once = LogOnce()
 
     async def survey(self, *, machine: str | None = None) -> Survey:
-        """Return the open asks of this machine, or all that this user may see. Raises StoreError."""
+        """Return the open asks of this machine, or all that this user may see."""
+        await self._writer.ready()
         statement = self._with_phone(_OPEN) + _of(machine) + _NEXT
         parts: list[Survey] = []
         after = ""
@@ -92,11 +93,11 @@ class OpenEntries:
             after = rows[-1][0]
         return joined(parts)
 
-    async def revisions(self, *, machine: str | None) -> dict[str, int]:
-        """Map the id of each open ask of this machine, or of all, to its revision. Raises StoreError."""
+    async def _revisions(self, *, machine: str | None) -> dict[str, int]:
+        """Map the id of each open ask of this machine, or of all, to its revision."""
         return dict(await self._connection.read(_REVISIONS + _of(machine), self._own(machine)))
 
-    async def load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
+    async def _load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
         """As `survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
         survey = await self.survey(machine=machine)
         for path, why in survey.damaged:
@@ -106,7 +107,7 @@ class OpenEntries:
         return list(survey.entries), bool(survey.damaged or survey.too_new)
 
     async def get(self, entry_id: str) -> Entry:
-        """Return an open ask. Raises Missing, Unreadable, TooNew, StoreError."""
+        await self._writer.ready()
         rows = []
         if names.is_id(entry_id):  # ids also come from the phone
             statement = self._with_phone(_OPEN) + " AND id = %(id)s"
@@ -116,14 +117,14 @@ class OpenEntries:
         raise Missing("there is no open ask with such an id")
 
     async def new_id(self) -> str:
-        """Return an id that no ask has."""
+        await self._writer.ready()
         while True:
             entry_id = names.random_id()
             if await self._connection.read(_HAS_ID, {"bot": self._identity.bot, "id": entry_id}) == [(False,)]:
                 return entry_id
 
     async def new_code(self, open_entries: Iterable[Entry]) -> str:
-        """Return a code that no ask has."""
+        await self._writer.ready()
         taken = {entry.code for entry in open_entries}
         while True:
             code = names.random_code()
@@ -132,11 +133,12 @@ class OpenEntries:
                 return code
 
     async def create(self, entry: Entry) -> Entry:
-        """Save a new ask, and return it as it is there. Raises Conflict, NotSaved, Deposed.
+        """Save a new ask.
 
         If the outcome is not known it is found out, however long the database is away (unless its disk is full): an ask
         that is told again would be saved twice.
         """
+        await self._writer.ready()
         wanted = self._seen(replace(entry, revision=1))
         statement = self._with_phone(_CREATE).format(on_conflict="DO NOTHING")
         is_doubtful = False
@@ -165,7 +167,7 @@ class OpenEntries:
         raise Conflict(f"there is an ask {wanted.id} already")
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
-        """Apply `fn` to the newest version of an open ask. Raises as `protocol.Store.change`."""
+        await self._writer.ready()
         entry = known if known is not None else await self.get(entry_id)
         for _ in range(MOST_TRIES):
             changed = replace(fn(entry), revision=entry.revision)
@@ -185,10 +187,7 @@ class OpenEntries:
         raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
 
     async def keep(self, entry: Entry) -> Entry:
-        """Write an open ask from memory if the database has lost it or is behind.
-
-        Raises Missing, Conflict, NotSaved, Deposed.
-        """
+        await self._writer.ready()
         wanted = self._seen(entry)
         statement = self._with_phone(_CREATE).format(on_conflict=self._with_phone(_KEEP))
         if await self._writer.write_again(statement, self._values(wanted)):
@@ -196,12 +195,13 @@ class OpenEntries:
         return await self.get(entry.id)
 
     async def forget(self, entry_id: str) -> None:
-        """Remove an open ask. Raises NotSaved, Deposed. An agent-only user may not do it."""
+        """Remove an open ask. An agent-only user may not do it."""
+        await self._writer.ready()
         values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)
         await self._writer.write_again(_FORGET, values)
 
-    async def settle(self, entry_id: str, known: Entry | None) -> None:
-        """Close an ask. Raises Missing, NotSaved, Deposed."""
+    async def settle(self, entry_id: str, known: Entry | None = None) -> None:
+        await self._writer.ready()
         if known is None:
             await self.get(entry_id)
         values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)

@@ -28,42 +28,43 @@ INSERT INTO hermes.locks (bot) SELECT %(bot)s WHERE {IS_HELD} ON CONFLICT (bot) 
 _UNLOCK: Final = f"DELETE FROM hermes.locks WHERE bot = %(bot)s AND {IS_HELD} RETURNING bot"
 
 
-class PhoneSide:
-    """The memory of the chat, and the lock."""
+class PhoneRows:
+    """The memory of the chat, and the lock: a part of the store."""
 
     def __init__(self, writer: Writer, home: Home) -> None:
+        self.home = home
         self._writer = writer
-        self._home = home
 
-    async def load(self, bot_id: int) -> ChatMemory:
-        """Return the memory of this bot, or an empty one. One that is damaged goes to quarantine. Raises StoreError."""
+    async def load_chat(self, bot_id: int) -> ChatMemory:
+        """Return the memory of this bot, or an empty one. One that is damaged goes to quarantine."""
+        await self._writer.ready()
         for (body,) in await self._writer.connection.read(_LOAD, {"bot": bot_id}):
             try:
                 memory = CHATS.decode(body.encode())
             except TooNew as error:
                 raise TooNew(f"the memory of the chat is left alone: {error}; upgrade this one") from None
             except Unreadable as error:
-                self._home.quarantine("telegram.json", body.encode(), str(error))
+                self.home.quarantine("telegram.json", body.encode(), str(error))
                 continue
             if memory.bot_id == bot_id:
                 return memory
         return ChatMemory(bot_id)
 
-    async def save(self, memory: ChatMemory) -> None:
-        """Save the memory of a bot. Raises NotSaved, Deposed."""
+    async def save_chat(self, memory: ChatMemory) -> None:
+        await self._writer.ready()
         body = CHATS.encode(memory).decode()
         await self._writer.write_again(_SAVE, {"bot": memory.bot_id, "body": body})
 
-    async def is_locked(self) -> bool:
-        """Tell whether the phone is locked. Raises StoreError."""
+    async def is_phone_locked(self) -> bool:
+        await self._writer.ready()
         return await self._writer.connection.read(_IS_LOCKED, self._bot()) == [(True,)]
 
-    async def lock(self) -> None:
-        """Lock the phone. Raises NotSaved, Deposed."""
+    async def lock_phone(self) -> None:
+        await self._writer.ready()
         await self._writer.write_again(_LOCK, self._bot())
 
-    async def unlock(self) -> bool:
-        """Unlock the phone, and tell whether it was locked. Raises NotSaved, Deposed."""
+    async def unlock_phone(self) -> bool:
+        await self._writer.ready()
         try:
             return bool(await self._writer.write(_UNLOCK, self._bot()))
         except UnknownError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hermes.errors import Missing, NoRoom
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.prompt_files import MOST_BYTES, check_id
+from hermes.storage.store import PromptFiles
 
 if TYPE_CHECKING:
     from hermes.storage.postgres.writing import Writer
@@ -38,7 +39,7 @@ _REMOVE: Final = f"DELETE FROM hermes.files WHERE bot = %(bot)s AND prompt = %(p
 _PROMPTS: Final = "SELECT DISTINCT prompt FROM hermes.files WHERE bot = %(bot)s"
 
 
-class PromptFileRows:
+class PromptFileRows(PromptFiles):
     """The files of the prompts that this user may see; together at most `most_bytes`."""
 
     def __init__(self, writer: Writer, *, most_bytes: int = MOST_BYTES) -> None:
@@ -46,7 +47,6 @@ class PromptFileRows:
         self._most_bytes = most_bytes
 
     async def write(self, prompt_id: str, message_id: int, data: bytes) -> None:
-        """Keep a file. Raises Missing: there is no such prompt; NoRoom, NotSaved, Deposed."""
         await self._writer.ready()
         key = self._key(prompt_id) | {"message": message_id, "size": len(data)}
         [(others,)] = await self._writer.connection.read(_OTHERS, key)
@@ -58,7 +58,6 @@ class PromptFileRows:
                 raise Missing(f"there is no prompt {prompt_id}")
 
     async def read(self, prompt_id: str, message_id: int) -> bytes:
-        """Return the content of a file. Raises Missing: it is not there, or not whole; StoreError."""
         await self._writer.ready()
         key = self._key(prompt_id) | {"message": message_id}
         pieces: list[bytes] = []
@@ -70,12 +69,10 @@ class PromptFileRows:
         raise Missing(f"the database does not have the file of message {message_id} of prompt {prompt_id}")
 
     async def remove(self, prompt_id: str) -> None:
-        """Remove the files of a prompt. Raises NotSaved, Deposed."""
         await self._writer.ready()
         await self._writer.write_again(_REMOVE, self._key(prompt_id))
 
     async def prompt_ids(self) -> set[str]:
-        """Return the ids of the prompts that have files. Raises StoreError."""
         await self._writer.ready()
         values = {"bot": self._writer.identity.bot}
         return {str(prompt_id) for (prompt_id,) in await self._writer.connection.read(_PROMPTS, values)}

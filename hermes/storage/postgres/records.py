@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage.postgres.connection import UnknownError
@@ -13,7 +12,7 @@ from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine, usable
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
-from hermes.storage.store import Record
+from hermes.storage.store import R, RecordStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from hermes.storage.codec import Codec
     from hermes.storage.postgres.writing import Writer
     from hermes.storage.store import Kind
-
-log = logging.getLogger(__name__)
-R = TypeVar("R", bound=Record)
 
 _LONGEST_ID: Final = 255
 
@@ -52,7 +48,7 @@ RETURNING {TELL}
 """
 
 
-class Records(Generic[R]):
+class Records(RecordStore[R]):
     """The records of one kind that this user may see."""
 
     def __init__(self, writer: Writer, kind: Kind, codec: Codec[R]) -> None:
@@ -64,15 +60,12 @@ class Records(Generic[R]):
         self._log_once = LogOnce()
 
     async def survey(self) -> list[R]:
-        """Return all records that can be read. Raises StoreError."""
         return [record for record in await self._read() if not isinstance(record, StoreError)]
 
     async def all(self) -> list[R]:
-        """As `survey`; the others are logged."""
         return [record for record in await self._read(loudly=True) if not isinstance(record, StoreError)]
 
     async def get(self, record_id: str) -> R:
-        """Return this record. Raises Missing, Unreadable, TooNew, StoreError."""
         await self._writer.ready()
         if _is_id(record_id):
             for row in await self._connection.read(_ALL + " AND id = %(id)s", self._key(record_id)):
@@ -80,7 +73,6 @@ class Records(Generic[R]):
         raise Missing("there is no record with such an id")
 
     async def create(self, record: R) -> R:
-        """Save a new record. Raises Conflict, NotSaved, Deposed."""
         await self._writer.ready()
         if not _is_id(record.id):
             raise StoreError("a record cannot have such an id")
@@ -97,7 +89,6 @@ class Records(Generic[R]):
         return wanted
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
-        """Apply `fn` to the newest version of a record. Raises Missing, NotSaved, Deposed."""
         await self._writer.ready()
         record = known
         for _ in range(MOST_TRIES):
@@ -116,7 +107,6 @@ class Records(Generic[R]):
         raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
-        """Write a record from memory if the database has lost it or is behind. Raises NotSaved, Deposed."""
         await self._writer.ready()
         statement = self._for_user(_CREATE, on_conflict=self._for_user(_KEEP))
         if await self._writer.write_again(statement, self._values(record)):
