@@ -32,17 +32,14 @@ class EitherServer:
 
     @property
     def agent(self) -> str:
-        """The name of the adapter of its asks."""
         return self._now.agent
 
     @property
     def longest_pause_s(self) -> float:
-        """The longest pause between two attempts to connect."""
         return self._first.longest_pause_s
 
     @property
     def heard_s(self) -> float:
-        """Return the time (epoch) until which all events of the version that answers now are known."""
         return self._now.heard_s
 
     @property
@@ -51,7 +48,6 @@ class EitherServer:
         return self._now.prompts.can
 
     async def aclose(self) -> None:
-        """Close all connections."""
         await self._first.aclose()
         await self._second.aclose()
 
@@ -98,31 +94,24 @@ class EitherServer:
                 return
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        """Return the directories whose sessions were updated in the last `since_s` seconds."""
         return await self._now.directories(since_s, now=now)
 
     async def pending(self, directory: str) -> Pending:
-        """Return the pending asks of a directory."""
         return await self._now.pending(directory)
 
     async def busy(self, directory: str) -> frozenset[str]:
-        """Return the ids of the sessions of a directory that are not idle."""
         return await self._now.busy(directory)
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
-        """Return the id and the directory of each session that was updated since then (epoch)."""
         return await self._now.active_since(since_s)
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
-        """Return the last turn of a session if it has ended by itself."""
         return await self._now.turn(session_id, directory)
 
     async def context(self, ask: Ask) -> Ask:
-        """Return the ask with its titles, the agent's last words and the input of its tool."""
         return await self._of(ask).context(ask)
 
     def sees_open(self, ask: Ask) -> bool:
-        """Tell whether an unbroken event stream shows that the ask still waits."""
         return self._of(ask).sees_open(ask)
 
     async def verdict(self, ask: Ask) -> Verdict:
@@ -132,11 +121,9 @@ class EitherServer:
         return await self._of(ask).verdict(ask)
 
     async def reply(self, ask: Ask, answers: Response) -> None:
-        """Send the answers to questions, or the reply to a permission."""
         await self._of(ask).reply(ask, answers)
 
     async def reject(self, ask: Ask) -> None:
-        """Reject an ask."""
         await self._of(ask).reject(ask)
 
     def _of(self, ask: Ask) -> OpenCodeServer | OpenCode2Server:
@@ -152,37 +139,28 @@ class EitherPrompts:
 
     @property
     def can(self) -> PromptAbilities:
-        """The abilities of the agent with prompts."""
         return self._server.can
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and in its record that of the prompt with this id."""
         return await (await self._server.way()).look(source, record_id)
 
     async def check(self, source: Source, content: Content) -> None:
-        """Raise AgentRefused if it is known that the files are not taken."""
         await (await self._server.way()).check(source, content)
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
-        """Send a prompt under this id."""
         await (await self._server.way()).send(source, record_id, content)
 
     async def stop(self, source: Source) -> bool:
-        """End the turn that runs; return whether one ran and was told to end."""
         return await (await self._server.way()).stop(source)
 
     async def new_session(self, directory: str) -> str:
-        """Make a session in this directory; return its id."""
         return await (await self._server.way()).new_session(directory)
 
     async def words(self, source: Source) -> str:
-        """Return the agent's last words in this session."""
         return await (await self._server.way()).words(source)
 
     async def exclusions(self, source: Source) -> Excludes:
-        """Return which files the agent's permissions do not let it read in this session."""
         return await (await self._server.way()).exclusions(source)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
-        """Return the sessions that run, or were used since then."""
         return await (await self._server.way()).listed(since_s)

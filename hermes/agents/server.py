@@ -11,14 +11,15 @@ import contextlib
 import logging
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from hermes.agents.prompting import PromptWay
 from hermes.errors import AgentAway, AgentError, NotRunning
 from hermes.model.answer import Response
-from hermes.model.ask import Ask
+from hermes.model.ask import Ask, Source
 from hermes.model.notice import Turn
 from hermes.model.signals import Signal
 from hermes.model.verdicts import Verdict
@@ -85,6 +86,43 @@ class Hearing:
         """Note that an event was read at this time (epoch)."""
         if abs(at_s - self._next_s) >= LATE_S:  # the clock may be set back
             self.until_s, self._next_s = min(self._next_s, at_s), at_s
+
+
+class Client(ABC):
+    """The base of the clients of all servers. Close one with `aclose()`, or use it with `async with`.
+
+    `machine` is the id of this machine, and `host` its name for people.
+    """
+
+    agent: str
+
+    def __init__(self, name: str, machine: str, host: str) -> None:
+        self.name = name
+        self.machine = machine
+        self.host = host
+        self._hearing = Hearing()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Close all connections."""
+
+    @property
+    def heard_s(self) -> float:
+        """Return the time (epoch) until which all its events are known, see `Hearing`; 0 while nothing is known."""
+        return self._hearing.until_s
+
+    def origin(self, directory: str) -> Source:
+        """Return a Source, without ids, for the asks of this server in a directory."""
+        return Source(self.agent, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
 
 
 class AgentServer(Protocol):

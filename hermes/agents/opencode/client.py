@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import httpx_sse
 
@@ -26,7 +26,7 @@ from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Sessions
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
-from hermes.agents.server import LONGEST_S, Connected, Disposed, Heard, Hearing, Pending, numbers
+from hermes.agents.server import LONGEST_S, Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
@@ -46,8 +46,8 @@ _SESSIONS = 1000
 _ONE_LIST = (1, 18, 33)  # the first version that was seen to list the sessions of all projects at once
 
 
-class OpenCodeServer:
-    """A configured server. Close it with `aclose()`, or use it with `async with`.
+class OpenCodeServer(Client):
+    """A configured server.
 
     Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
     NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
@@ -66,13 +66,9 @@ class OpenCodeServer:
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`machine` is the id of this machine, and `host` its name for people."""
-        self.name = api.name
-        self.machine = machine
-        self.host = host
+        super().__init__(api.name, machine, host)
         self.sessions = Sessions()
         self.living = Living()
-        self._hearing = Hearing()
         self.beginnings = Beginnings()
         self._sleep = sleep
         self.now = now
@@ -81,17 +77,7 @@ class OpenCodeServer:
         self.api = api
         self.prompts: PromptWay = OpenCodePrompts(self, self.sessions)
 
-    def __repr__(self) -> str:
-        return f"<OpenCodeServer {self.name!r}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
-        """Close all connections."""
         await self.api.aclose()
 
     # version, directories and pending asks
@@ -102,11 +88,9 @@ class OpenCodeServer:
         return self._version
 
     async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
         return tuple(dict.fromkeys(one.directory for one in await self.updated((now() - since_s) * 1000)))
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
-        """Return the sessions that were updated since then, newest first."""
         found = await self._all_sessions({"start": int(since_ms), "limit": _SESSIONS})
         found.sort(key=lambda one: one.time.updated, reverse=True)
         return [one for one in found if one.time.updated >= since_ms]
@@ -158,12 +142,7 @@ class OpenCodeServer:
                 _LOG.warning("server %s: a pending question is left out: %s", self.name, error)
         return found
 
-    def origin(self, directory: str) -> Source:
-        """Return a Source, without ids, for the asks of this server in a directory."""
-        return Source(AGENT, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
-
     async def busy(self, directory: str) -> frozenset[str]:
-        """Return the ids of the sessions of a directory that are not idle."""
         return frozenset(await self.api.get(dict[str, wire.Status], "/session/status", directory))
 
     # replies
@@ -303,12 +282,10 @@ class OpenCodeServer:
     # turns
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
-        """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
         found = await self.updated(since_s * 1000)
         return tuple((one.id, one.directory) for one in found if one.parent_id is None)
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
-        """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent."""
         session = await self._info(session_id, directory)
         return await turns.last_turn(self.api, session, self.origin(directory), self.beginnings, sleep=self._sleep)
 
@@ -373,13 +350,7 @@ class OpenCodeServer:
             await self._sleep(_LOOK_S)
         return turns.said(messages)[-self.sessions.longest :]
 
-    @property
-    def heard_s(self) -> float:
-        """Return the time (epoch) until which all its events, heartbeats too, are known; 0 while nothing is known."""
-        return self._hearing.until_s
-
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-        """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
         return events.listen(self)
 
     def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:

@@ -56,7 +56,6 @@ class PluggedServer:
         self._origin = origin
 
     def origin(self, directory: str) -> Source:
-        """Return a Source, without ids, for the sessions in a directory."""
         return replace(self._origin, directory=directory)
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
@@ -69,7 +68,6 @@ class PluggedServer:
         return sorted(recent, key=lambda one: one.time.updated, reverse=True)
 
     async def busy(self, directory: str) -> frozenset[str]:
-        """Return the ids of the sessions of a directory that are not idle."""
         return frozenset(await self.api.get(dict[str, wire.Status], "/session/status", directory))
 
 
@@ -90,7 +88,6 @@ class PluginPrompts:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and of this prompt in its record."""
         known = plugin_folders.plugins(self._root)
         owner = owner_of(source.session_id, source.directory, known)
         if owner is None:
@@ -100,32 +97,26 @@ class PluginPrompts:
         return replace(sight, is_own=source.session_id in owner.sessions)
 
     async def check(self, source: Source, content: Content) -> None:  # noqa: ARG002 (demanded by the protocol)
-        """Raise AgentRefused if the files are too large for the plugin. What the model takes is not known here."""
+        """Raise AgentRefused if the files are too large for the plugin. The abilities of its model are unknown here."""
         if sum(len(file.data) for file in content.files) > MOST_BYTES:
             raise AgentRefused("files too large for the plugin", said=TOO_LARGE)
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
-        """Send a prompt under this id."""
         await self._way(source).send(source, record_id, content)
 
     async def stop(self, source: Source) -> bool:
-        """End the turn that runs; return whether one ran."""
         return await self._way(source).stop(source)
 
     async def new_session(self, directory: str) -> str:
-        """Make a session in this directory; return its id."""
         return await self._way(replace(self._origin, directory=directory)).new_session(directory)
 
     async def words(self, source: Source) -> str:
-        """Return the agent's last words in this session."""
         return await self._way(source).words(source)
 
     async def exclusions(self, source: Source) -> Excludes:
-        """Return which files the permissions of the session keep from its agent."""
         return await self._way(source).exclusions(source)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
-        """Return the sessions that run, or were used since then (epoch); no subagent's."""
         known = plugin_folders.plugins(self._root)
         alive = [one for one in known if one.is_alive]
         answers = await asyncio.gather(*(self._listed(plugin, known, since_s) for plugin in alive))

@@ -131,7 +131,6 @@ class OpenCodePrompts:
             raise AgentRefused("the model does not take the files", said=why)
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
-        """Send a prompt under this id."""
         prompt = await self._prompt(content, source.directory)
         prompt["parts"] = [*prompt["parts"], *(files.part_of(file) for file in content.files)]
         self._sessions.forget_failure(source.session_id)
@@ -185,7 +184,6 @@ class OpenCodePrompts:
         return await self._api.get(list[wire.Agent], "/agent", directory, timeout=BOOT)
 
     async def stop(self, source: Source) -> bool:
-        """End the turn that runs; return whether one ran."""
         status = await self._api.get(dict[str, wire.Status], "/session/status", source.directory)
         if source.session_id not in status:
             return False
@@ -193,7 +191,6 @@ class OpenCodePrompts:
         return True
 
     async def new_session(self, directory: str) -> str:
-        """Make a session in this directory; return its id."""
         content = await self._api.call("POST", "/session", directory, body={}, timeout=BOOT)
         try:
             return decode(wire.Session, content).id
@@ -201,17 +198,14 @@ class OpenCodePrompts:
             raise AgentRefused(f"OpenCode {self._server.name!r}: a session of an unknown shape: {error}") from None
 
     async def words(self, source: Source) -> str:
-        """Return the agent's last words in this session."""
         session = path_of("session", source.session_id)
         return turns.said(await self._newest(session, source.directory, _RECENT))[-_WORDS:]
 
     async def exclusions(self, source: Source) -> Excludes:
-        """Return which files the permissions of the session keep from its agent."""
         messages = await self._newest(path_of("session", source.session_id), source.directory, _RECENT)
         return await exclusions(self._api, source, messages)
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
-        """Return the sessions that run, or were used since then (epoch); no subagent's."""
         found = [one for one in await self._server.updated(since_s * 1000) if one.parent_id is None]
         busy: set[str] = set()
         for directory in dict.fromkeys(one.directory for one in found):

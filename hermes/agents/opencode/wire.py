@@ -211,7 +211,7 @@ class RuledAgent(Wire):
 
 
 class Takes(Wire):
-    """What a model takes beside text."""
+    """The inputs that a model takes beside text."""
 
     input: dict[str, bool] | None = None
 

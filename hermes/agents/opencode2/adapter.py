@@ -70,7 +70,7 @@ def read_wish(request: object, origin: Source) -> Ask:
 
 
 def with_input(ask: Ask, given: object) -> Ask:
-    """Return a permission with what the input of its tool adds."""
+    """Return a permission, completed by the input of its tool."""
     return ask if ask.permission is None else with_wish(ask, completed(ask.permission, given))
 
 

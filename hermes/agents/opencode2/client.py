@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from hermes.agents.http import PROBE, Api, path_of, translated
 from hermes.agents.opencode2 import adapter, proof, sessions, wire
@@ -22,12 +22,12 @@ from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, is_lost, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
 from hermes.agents.questions import read_reply
-from hermes.agents.server import Connected, Disposed, Heard, Hearing, Pending, numbers
+from hermes.agents.server import Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
 from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
-from hermes.model.ask import Ask, Source
+from hermes.model.ask import Ask
 from hermes.model.notice import Turn
 from hermes.model.signals import Asked, Retrying
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
@@ -44,8 +44,8 @@ _SWEEPING: Final = (2, 0)
 _SWEPT_AFTER_S: Final = 3600.0
 
 
-class OpenCode2Server:
-    """A server, found anew at each connection. Close it with `aclose()`, or use it with `async with`.
+class OpenCode2Server(Client):
+    """A server, found anew at each connection. Its heartbeats are no events.
 
     Every method raises AgentAway (no server, not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
     NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
@@ -64,10 +64,7 @@ class OpenCode2Server:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`machine` is the id of this machine, and `host` its name for people."""
-        self.name = name
-        self.machine = machine
-        self.host = host
+        super().__init__(name, machine, host)
         self._locate = locate
         self._sleep = sleep
         self._now = now
@@ -75,24 +72,13 @@ class OpenCode2Server:
         self._address: Address | None = None
         self._is_first_shape = False
         self._gives_up_after_s = 0.0
-        self._hearing = Hearing()
         self._open: OrderedDict[str, tuple[Field, ...]] = OrderedDict()
         self._replies: OrderedDict[str, Response] = OrderedDict()
         self._swept: OrderedDict[str, None] = OrderedDict()
         self._beginnings = Beginnings()
         self.prompts = OpenCode2Prompts(self)
 
-    def __repr__(self) -> str:
-        return f"<OpenCode2Server {self.name!r}>"
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
     async def aclose(self) -> None:
-        """Close all connections."""
         api, self._api = self._api, None
         if api is not None:
             await api.aclose()
@@ -138,13 +124,7 @@ class OpenCode2Server:
             raise NotRunning(f"OpenCode {self.name!r}: its server was not found yet, or has ended")
         return self._api
 
-    @property
-    def heard_s(self) -> float:
-        """Return the time (epoch) until which its events are known, 0 while nothing is; heartbeats are no events."""
-        return self._hearing.until_s
-
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-        """Connect, and yield what its events tell until the stream breaks; see `hermes.agents.server.follow`."""
         info = await self.connect()
         self._open.clear()
         try:
@@ -255,10 +235,6 @@ class OpenCode2Server:
                 except PayloadError as error:
                     _LOG.warning("server %s: a pending ask is left out: %s", self.name, error)
         return Pending(tuple(found.values()))
-
-    def origin(self, directory: str) -> Source:
-        """Return a Source, without ids, for the asks of this server in a directory."""
-        return Source(adapter.AGENT, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
 
     async def busy(self, directory: str) -> frozenset[str]:  # noqa: ARG002 (demanded by the protocol)
         """Return the ids of the sessions, of all directories, whose turn has not ended."""
@@ -381,7 +357,6 @@ class OpenCode2Server:
         return proof.Evidence(call, is_active, self._replies.get(ask.source.request_id or ""))
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
-        """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
         found = [
             one
             for one in await sessions.newest(self.api)
@@ -390,11 +365,9 @@ class OpenCode2Server:
         return tuple((one.id, one.location.directory) for one in found)
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
-        """As `sessions.last_turn`."""
         return await sessions.last_turn(self.api, session_id, self.origin(directory), self._beginnings)
 
     async def context(self, ask: Ask) -> Ask:
-        """As `sessions.context`."""
         with contextlib.suppress(AgentError):
             ask = await sessions.context(self.api, ask, self._sleep)
         return ask

@@ -185,7 +185,7 @@ def _kept(fields: list[Field]) -> str:
 
 
 def fields_of(ask: Ask) -> tuple[Field, ...]:
-    """Return the fields of an ask, from what it keeps of its form."""
+    """Return the fields that an ask keeps of its form."""
     return tuple(Field(key, kind, tuple(values)) for key, kind, values in json.loads(ask.given or "[]"))
 
 

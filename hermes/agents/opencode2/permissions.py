@@ -69,7 +69,7 @@ def read_permission(record: Record) -> Permission:
 
 
 def completed(permission: Permission, given: object) -> Permission:
-    """Return the permission with what the input of its tool (`state.input` of its part) adds.
+    """Return the permission, completed by the input of its tool (`state.input` of its part).
 
     Each parameter is told, because a model may add one that its tool ignores, in order to hide another.
     """

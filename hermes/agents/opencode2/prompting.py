@@ -74,7 +74,6 @@ class OpenCode2Prompts:
                 sessions.keep(self._ends, session_id, _End(event.created, "failed", _words(event.data.get("error"))))
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and of this prompt in its record."""
         with sessions.known_routes():
             return await self._look(source, record_id)
 
@@ -143,7 +142,6 @@ class OpenCode2Prompts:
             await self._server.api.call("POST", path, body={"id": record_id, "text": content.text, "delivery": "steer"})
 
     async def stop(self, source: Source) -> bool:
-        """End the turn that runs; return whether one ran."""
         with sessions.known_routes():
             if not await self._is_busy(source):
                 return False
@@ -151,7 +149,6 @@ class OpenCode2Prompts:
         return not content or self._read(wire.Interrupted, content).interrupted
 
     async def new_session(self, directory: str) -> str:
-        """Make a session in this directory; return its id."""
         sent = {"location": {"directory": directory}}
         with sessions.known_routes():
             content = await self._server.api.call("POST", "/api/session", body=sent, timeout=BOOT)
@@ -164,7 +161,6 @@ class OpenCode2Prompts:
             raise AgentRefused(f"OpenCode {self._server.name!r}: an unknown shape: {error}") from None
 
     async def words(self, source: Source) -> str:
-        """Return the agent's last words in this session."""
         return await sessions.last_words(self._server.api, source)
 
     async def exclusions(self, source: Source) -> Excludes:  # noqa: ARG002 (demanded by the protocol)
@@ -172,7 +168,6 @@ class OpenCode2Prompts:
         return nothing_excluded
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
-        """Return the sessions that run, or were used since then (epoch); no subagent's."""
         with sessions.known_routes():
             busy = await self._server.busy("")
             found = await sessions.newest(self._server.api)

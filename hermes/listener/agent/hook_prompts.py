@@ -83,7 +83,6 @@ class HookPrompts:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:
-        """Return the state of the session, and of the prompt."""
         name = _name(source)
         prompt = self._prompts.of_record(record_id)
         lies = prompt is not None and prompt.phase == "sending" and self._lies(name, record_id)
