@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core.secret_files import is_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LONGEST: Final = 50_000
 """So many characters are kept: a notice is in memory, and is written whole with each change."""

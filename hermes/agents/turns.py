@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.model.signals import Busy, Quiet
-
-if TYPE_CHECKING:
-    from hermes.model.signals import Signal
+from hermes.model.signals import Busy, Quiet, Signal
 
 GOES_ON: Final = frozenset({None, "", "tool-calls", "unknown"})
 """A step of the model that finished so is not the last of its turn."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import httpx
 
 from hermes.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def tls_context(ca_file: Path | None, *urls: str | None) -> ssl.SSLContext:

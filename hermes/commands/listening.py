@@ -5,23 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
+from hermes.clock import Clock
 from hermes.commands.stores import home_of, store_of
+from hermes.config.reading import Followed
+from hermes.config.settings import Config
 from hermes.errors import Held, HermesError, NotSaved
 from hermes.hook import refusal, spool
 from hermes.listener.daemon import IDLE_S, Listener
+from hermes.listener.sd_notify import Supervisor
 from hermes.storage.home import LISTENER
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
-    from pathlib import Path
-
-    from hermes.clock import Clock
-    from hermes.config.reading import Followed
-    from hermes.config.settings import Config
-    from hermes.listener.sd_notify import Supervisor
 
 log = logging.getLogger(__name__)
 

@@ -8,17 +8,12 @@ no jump of the wall clock shortens the time to answer.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from datetime import datetime, time, tzinfo
+from typing import Final, Literal
 
-from hermes.model.entry import Timing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import time, tzinfo
-
-    from hermes.model.entry import Entry
+from hermes.model.entry import Entry, Timing
 
 GRACE_S: Final = 600.0
 """After the clock stood still, a person has at least this long to answer."""

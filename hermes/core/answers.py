@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.model.answer import Answer
-
-if TYPE_CHECKING:
-    from hermes.model.ask import Ask, Question
-    from hermes.model.state import Part, State
+from hermes.model.ask import Ask, Question
+from hermes.model.state import Part, State
 
 SPLIT_UNITS: Final = 2000
 """A text shorter than this, in UTF-16 units, is never taken for the first part of a split text."""

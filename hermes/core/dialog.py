@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core.answers import (
     SPLIT_UNITS,
@@ -51,7 +51,7 @@ from hermes.model.actions import (
     ShowWhole,
     TakeOffer,
 )
-from hermes.model.answer import Answer, Decision, Outcome, User
+from hermes.model.answer import Answer, Decision, DecisionKind, Outcome, OutcomeKind, User
 from hermes.model.ask import Ask
 from hermes.model.events import (
     Declined,
@@ -69,9 +69,6 @@ from hermes.model.events import (
     Worked,
 )
 from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, Toast
-
-if TYPE_CHECKING:
-    from hermes.model.answer import DecisionKind, OutcomeKind
 
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""

@@ -6,18 +6,13 @@ Only here it is decided whether an end is the effect of the decision made on the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.model.answer import Allowed, Always, Once, Refused
-from hermes.model.events import Delivered, Ended
-from hermes.model.verdicts import AnsweredWith, Dead, WasDismissed
-
-if TYPE_CHECKING:
-    from hermes.model.answer import OutcomeKind, Proof, Response
-    from hermes.model.entry import Closed, Entry, LastingWord
-    from hermes.model.errand import Terms
-    from hermes.model.events import EndKind
-    from hermes.model.verdicts import Verdict
+from hermes.model.answer import Allowed, Always, Once, OutcomeKind, Proof, Refused, Response
+from hermes.model.entry import Closed, Entry, LastingWord
+from hermes.model.errand import Terms
+from hermes.model.events import Delivered, Ended, EndKind
+from hermes.model.verdicts import AnsweredWith, Dead, Verdict, WasDismissed
 
 _NOT_OURS: Final[frozenset[OutcomeKind]] = frozenset({"answered_at_desk", "rejected_at_desk", "gone"})
 

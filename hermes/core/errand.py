@@ -25,7 +25,6 @@ Rules:
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from hermes.core import ends
 from hermes.core.facts import has_hook, is_awaiting_effect, learn
@@ -41,27 +40,27 @@ from hermes.core.graces import (
     TAKEN_GRACE_S,
     UNTAKEN_S,
 )  # fmt: skip
+from hermes.model.entry import Entry
 from hermes.model.errand import (
     AskVerdict,
     Complete,
+    Errand,
+    Fact,
     Happen,
     Join,
     LayReady,
     ListPending,
     LookForHook,
     NoteHook,
+    Order,
     Release,
     Send,
     SetRoute,
+    Terms,
     Wait,
 )  # fmt: skip
 from hermes.model.events import Declined, Failed, Matched, Worked
-from hermes.model.verdicts import Dead
-
-if TYPE_CHECKING:
-    from hermes.model.entry import Entry
-    from hermes.model.errand import Errand, Fact, Order, Terms
-    from hermes.model.verdicts import Verdict
+from hermes.model.verdicts import Dead, Verdict
 
 
 def advance(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms) -> tuple[Errand, Order | None]:

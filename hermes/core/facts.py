@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hermes.core import ends, matching
 from hermes.core.graces import (
@@ -16,16 +15,21 @@ from hermes.core.graces import (
     UNCONFIRMED_S,
     UNMATCHED_LOOK_S,
 )  # fmt: skip
-from hermes.model.answer import Allowed, Refused
+from hermes.model.answer import Allowed, Proof, Refused
+from hermes.model.entry import Entry
 from hermes.model.errand import (
     Accepted,
     Doubted,
+    Errand,
+    Fact,
     HeldElsewhere,
+    Hook,
     HookLeft,
     HookSeen,
     HookTook,
     Judged,
     Laid,
+    News,
     NewsCame,
     Other,
     PendingListed,
@@ -35,18 +39,13 @@ from hermes.model.errand import (
     ServerBack,
     SessionBusy,
     Superseded,
+    Terms,
     Unfitting,
     Unknown,
     Unreached,
 )  # fmt: skip
 from hermes.model.signals import Dismissed, Quiet, Replied
-from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
-
-if TYPE_CHECKING:
-    from hermes.model.answer import Proof
-    from hermes.model.entry import Entry
-    from hermes.model.errand import Errand, Fact, Hook, News, Terms
-    from hermes.model.verdicts import Verdict
+from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
 
 
 def _entered(entry: Entry, errand: Errand, now_s: float) -> Errand:

@@ -10,34 +10,29 @@ means the one whose hook has taken our answer, or none: each of them ends by its
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from sys import intern
-from typing import TYPE_CHECKING
 
 from hermes.core import ends
-from hermes.model.entry import Closed
-from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
+from hermes.model.ask import Ask, Source
+from hermes.model.entry import Closed, Entry
+from hermes.model.errand import Fact, NewsCame, RequestCame, SessionBusy, Superseded
 from hermes.model.signals import (
     Announced,
     Asked,
+    AskSignal,
     Busy,
     Dismissed,
     Quiet,
     Replied,
     Retrying,
     SessionEnded,
+    Signal,
     TurnBegan,
     TurnEnded,
     TurnStopped,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hermes.model.ask import Ask, Source
-    from hermes.model.entry import Entry
-    from hermes.model.errand import Fact
-    from hermes.model.signals import AskSignal, Signal
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,9 @@ Rules:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.model.notice import Begun, Place
-
-if TYPE_CHECKING:
-    from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
+from hermes.model.notice import Begun, Notice, Place, Retry, RetryShown, Shown, Turn
 
 LATEST_S: Final = 86400.0
 """The end of a turn that Hermes hears of after this time is history, not news."""

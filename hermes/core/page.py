@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hermes.core.answers import leaves_at_once, unanswered
-
-if TYPE_CHECKING:
-    from hermes.model.actions import Pick
-    from hermes.model.ask import Ask
-    from hermes.model.events import TextHow
-    from hermes.model.state import Confirm, State
+from hermes.model.actions import Pick
+from hermes.model.ask import Ask
+from hermes.model.events import TextHow
+from hermes.model.state import Confirm, State
 
 
 def can_be(ask: Ask, what: Confirm) -> bool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import dropwhile
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hermes.model.ask import Ask, Permission, Source
+from hermes.model.ask import Ask, Permission, Source
 
 MOST_PATTERNS = 8
 """With more patterns than this, "always" is not offered: one screen must show each pattern that it would cover."""

@@ -7,16 +7,14 @@ a TypeScript source a video (`.ts`). So what cannot be told yet is downloaded, a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from hermes.model.files import File, FileKind
-    from hermes.model.prompt import ContentKind, Prompt, Target
-    from hermes.model.prompt_events import Edited, Fetched, Heard
-    from hermes.model.state import Part
+from hermes.model.files import File, FileKind
+from hermes.model.prompt import ContentKind, Prompt, Target
+from hermes.model.prompt_events import Edited, Fetched, Heard
+from hermes.model.state import Part
 
 MOST_BYTES: Final = 20 << 20
 """Telegram gives a bot no larger file. All files of one prompt together may be as large as that."""

@@ -14,24 +14,20 @@ Any other text is a prompt only if the person says so by a button.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core.prompts import is_free, is_over
 from hermes.core.routing import follows
 from hermes.core.topics import is_of, root_of
-from hermes.model.prompt import PromptAbilities, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from hermes.model.ask import Source
-    from hermes.model.card import Card
-    from hermes.model.chat_memory import Topic
-    from hermes.model.events import Text
-    from hermes.model.files import File
-    from hermes.model.notice import Notice, Turn
-    from hermes.model.prompt import Prompt
+from hermes.model.ask import Source
+from hermes.model.card import Card
+from hermes.model.chat_memory import Topic
+from hermes.model.events import Text
+from hermes.model.files import File
+from hermes.model.notice import Notice, Turn
+from hermes.model.prompt import Prompt, PromptAbilities, Target
 
 ARMED_S: Final = 1800.0
 """After this time a card no longer takes a text: the person may have forgotten it."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
+from hermes.model.answer import Answer
+from hermes.model.ask import Ask, Question
 from hermes.model.prompt import Content
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.model.answer import Answer
-    from hermes.model.ask import Ask, Question
 
 _WORD: Final = re.compile(r"/(note|task|run)(?:@\w+)?(?:\s+|\Z)(.*)\Z", re.DOTALL)
 _TASK: Final = re.compile(r"@([\w./-]+)\s+(\S.*)\Z", re.DOTALL)

@@ -26,12 +26,14 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core import prompt_files
 from hermes.core.answers import joined_text
 from hermes.core.prompt_text import content_of
+from hermes.model.prompt import Content, Prompt, PromptPhase, Sight
 from hermes.model.prompt_events import (
     Accepted,
     Addressed,
@@ -43,6 +45,7 @@ from hermes.model.prompt_events import (
     Heard,
     Hurried,
     Joined,
+    PromptEvent,
     Seen,
     SessionMade,
     StopTold,
@@ -51,13 +54,7 @@ from hermes.model.prompt_events import (
     Unreached,
     Withdrawn,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from hermes.model.prompt import Content, Prompt, PromptPhase, Sight
-    from hermes.model.prompt_events import PromptEvent
-    from hermes.model.state import Part
+from hermes.model.state import Part
 
 STARTS_S: Final = 1800.0
 """A prompt starts by itself for so long after it was written."""

@@ -22,18 +22,14 @@ decide that, never our clock. A tap needs no rule: its button names the ask.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from hermes.core.answers import SPLIT_UNITS, open_to_people, option_named, utf16_units
-from hermes.model.events import Texted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.model.entry import Entry
-    from hermes.model.events import Text, TextHow
-    from hermes.model.state import Part
+from hermes.model.entry import Entry
+from hermes.model.events import Text, Texted, TextHow
+from hermes.model.state import Part
 
 _CODE: Final = re.compile(r"#([a-z][0-9a-z]{1,7})\Z")
 TYPING_S: Final = 120.0

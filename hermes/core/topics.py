@@ -10,15 +10,12 @@ A session or a folder that is not known yet has no topic: its messages stand in 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from hermes.model.ask import Source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hermes.model.chat_memory import Topic
+from hermes.model.chat_memory import Topic
 
 TopicMode = Literal["off", "project", "session"]
 

@@ -24,7 +24,7 @@ from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
-from hermes.storage.store import RENEW_S
+from hermes.storage.store import RENEW_S, Store
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from hermes.config.reading import Followed
     from hermes.config.settings import Config
     from hermes.listener.phone.outage import Outage
-    from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -9,29 +9,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 from hermes.chat.screens.settled import end_in_brief
 from hermes.core import dialog
+from hermes.core.answer_clock import AnswerTimes
 from hermes.core.intake import in_short
 from hermes.core.topics import root_of
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreAway, StoreError
 from hermes.hook import spool
 from hermes.listener.wakes import Wakes
+from hermes.model.ask import Ask, Source
 from hermes.model.entry import Closed, Entry, Phone
-from hermes.model.events import Disarmed
+from hermes.model.events import Disarmed, Event
 from hermes.model.state import Step
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.model.ask import Ask, Source
-    from hermes.model.events import Event
-    from hermes.storage.store import Store
+from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core import notices, prompts
+from hermes.core.notices import NoticeRules
 from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records, Workers
 from hermes.listener.sessions import SessionLists
+from hermes.listener.wakes import Wakes
 from hermes.model.card import Card, MachineList
-from hermes.model.prompt import PromptLine
-from hermes.storage.store import Changed
-
-if TYPE_CHECKING:
-    from hermes.core.notices import NoticeRules
-    from hermes.listener.wakes import Wakes
-    from hermes.model.notice import Notice
-    from hermes.model.prompt import Prompt
-    from hermes.storage.store import Kind, Store
+from hermes.model.notice import Notice
+from hermes.model.prompt import Prompt, PromptLine
+from hermes.storage.store import Changed, Kind, Store
 
 MOST_CARDS: Final = 200
 """The cards of so many sessions are kept; the one whose session was used the longest ago goes first."""

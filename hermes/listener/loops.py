@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Final
 
+from hermes.config.reading import Followed
 from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
 from hermes.hook import spool, sweeping
-from hermes.listener.sd_notify import is_upgraded
-from hermes.listener.wakes import ANSWER_FIRST_S, due
+from hermes.listener.agent.hooks import Bell
+from hermes.listener.parts import Parts
+from hermes.listener.sd_notify import Supervisor, is_upgraded
+from hermes.listener.wakes import ANSWER_FIRST_S, Wake, due
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Changed, Missed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine
-
-    from hermes.config.reading import Followed
-    from hermes.listener.agent.hooks import Bell
-    from hermes.listener.parts import Parts
-    from hermes.listener.sd_notify import Supervisor
-    from hermes.listener.wakes import Wake
 
 log = logging.getLogger(__name__)
 

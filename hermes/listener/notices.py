@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core import notices
+from hermes.core.notices import NoticeRules
 from hermes.errors import NotSaved
 from hermes.listener.records import Records, Workers
-from hermes.model.notice import Notice
+from hermes.listener.wakes import Wakes
+from hermes.model.ask import Source
+from hermes.model.notice import Begun, Notice, Retry
 from hermes.model.signals import Busy, Quiet, Retrying, SessionEnded, TurnBegan, TurnEnded, TurnStopped
 from hermes.storage.names import random_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.core.notices import NoticeRules
-    from hermes.listener.wakes import Wakes
-    from hermes.model.ask import Source
-    from hermes.model.notice import Begun, Retry
-    from hermes.storage.store import RecordStore
+from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.chat.tls import tls_context
-from hermes.config.settings import AGENT_ONLY
+from hermes.config.settings import AGENT_ONLY, Config, Questions
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
 from hermes.errors import ConfigError
 from hermes.hook import spool
@@ -17,17 +17,15 @@ from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.ping import Pinger
-from hermes.listener.store_watch import StoreWatch
+from hermes.listener.store_watch import Locks, StoreWatch
 from hermes.listener.workers import Step, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from hermes.config.settings import Config, Questions
     from hermes.listener.phone.parts import PhoneParts
     from hermes.listener.sd_notify import Supervisor
-    from hermes.listener.store_watch import Locks
     from hermes.listener.wakes import Worker
     from hermes.storage.store import Store
 

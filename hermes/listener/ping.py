@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final
 
 import httpx
-
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable
 
 log = logging.getLogger(__name__)
 

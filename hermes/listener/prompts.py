@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.core import prompt_files, prompts
 from hermes.errors import StoreError
 from hermes.listener.records import Records, Workers
-from hermes.model.prompt import Prompt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.listener.wakes import Wakes
-    from hermes.model.notice import Turn
-    from hermes.model.prompt import PromptPhase
-    from hermes.model.prompt_events import PromptEvent
-    from hermes.storage.store import RecordStore
+from hermes.listener.wakes import Wakes
+from hermes.model.notice import Turn
+from hermes.model.prompt import Prompt, PromptPhase
+from hermes.model.prompt_events import PromptEvent
+from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 

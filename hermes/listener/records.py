@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from hermes.errors import InUse, Missing, TooNew, Unreadable
-from hermes.storage.store import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.listener.wakes import Wakes, Worker
-    from hermes.storage.store import RecordStore
+from hermes.listener.wakes import Wakes, Worker
+from hermes.storage.store import Record, RecordStore
 
 R = TypeVar("R", bound=Record)
 

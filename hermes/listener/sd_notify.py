@@ -19,13 +19,11 @@ import os
 import re
 import socket
 import sys
+from collections.abc import MutableMapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 import hermes
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping
 
 log = logging.getLogger(__name__)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import InUse, TooNew, Unreadable
 from hermes.listener.records import Records, Workers
-from hermes.model.card import MachineList
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.listener.wakes import Wakes
-    from hermes.model.card import Listed, Wanted
-    from hermes.storage.store import RecordStore
+from hermes.listener.wakes import Wakes
+from hermes.model.card import Listed, MachineList, Wanted
+from hermes.storage.store import RecordStore
 
 ID: Final = "sessions"
 """Under this id the worker "listed" is woken, and the buttons of a list name it."""

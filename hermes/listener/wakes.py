@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-if TYPE_CHECKING:
-    from hermes.model.entry import Entry
+from hermes.model.entry import Entry
 
 ANSWER_FIRST_S: Final = 0.003
 """The effects of a tap start this much after its acknowledgement, because the person waits for that."""

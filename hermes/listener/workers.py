@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import AgentError, ChatAway, ChatError, HermesError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hermes.listener.wakes import Wakes, Worker
+from hermes.listener.wakes import Wakes, Worker
 
 log = logging.getLogger(__name__)
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+from hermes.model.ask import Ask
+from hermes.model.entry import LastingWord, Route
+from hermes.model.events import Event
 from hermes.model.signals import Dismissed, Quiet, Replied
-
-if TYPE_CHECKING:
-    from hermes.model.ask import Ask
-    from hermes.model.entry import LastingWord, Route
-    from hermes.model.events import Event
-    from hermes.model.state import Phase
-    from hermes.model.verdicts import Verdict
-
+from hermes.model.state import Phase
+from hermes.model.verdicts import Verdict
 
 News = Replied | Dismissed | Quiet
 

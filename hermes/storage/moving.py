@@ -10,20 +10,16 @@ one: the asks are posted again, and the records, which are about such messages, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from hermes.errors import Conflict, Missing
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-
-    from hermes.model.entry import Entry
-    from hermes.model.notice import Notice
-    from hermes.model.prompt import Prompt
-    from hermes.storage.reading import Survey
-    from hermes.storage.store import Kind, PromptFiles, R, RecordStore, Store
+from hermes.model.entry import Entry
+from hermes.model.notice import Notice
+from hermes.model.prompt import Prompt
+from hermes.storage.reading import Survey
+from hermes.storage.store import Kind, PromptFiles, R, RecordStore, Store
 
 
 @dataclass(slots=True)

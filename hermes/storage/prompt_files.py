@@ -7,17 +7,15 @@ itself, and one whose prompt is unknown can be found and removed.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from hermes import disk
 from hermes.errors import Missing, NoRoom, StoreError
 from hermes.storage.names import is_id
 from hermes.storage.store import PromptFiles
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 MOST_BYTES: Final = 500_000_000
 FOLDER: Final = "files"

@@ -7,20 +7,18 @@ the leases that it holds, so that one that was paused too long changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterable
-
-    from hermes.model.card import Card, MachineList
-    from hermes.model.chat_memory import ChatMemory
-    from hermes.model.entry import Entry
-    from hermes.model.machine import Machine
-    from hermes.model.notice import Notice
-    from hermes.model.prompt import Prompt
-    from hermes.storage.home import Home
-    from hermes.storage.reading import Survey
+from hermes.model.card import Card, MachineList
+from hermes.model.chat_memory import ChatMemory
+from hermes.model.entry import Entry
+from hermes.model.machine import Machine
+from hermes.model.notice import Notice
+from hermes.model.prompt import Prompt
+from hermes.storage.home import Home
+from hermes.storage.reading import Survey
 
 Kind = Literal["entries", "notices", "prompts", "cards", "lists"]
 """The kinds of things that a store keeps."""

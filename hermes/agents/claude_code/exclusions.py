@@ -14,19 +14,15 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.agents.claude_code.install import settings_path
 from hermes.agents.fields import list_of, record_of
-from hermes.agents.prompting import check_length
+from hermes.agents.prompting import Excludes, check_length
 from hermes.errors import AgentRefused, PayloadError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from hermes.agents.prompting import Excludes
 
 LARGEST: Final = 1 << 20
 MANAGED: Final = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))

@@ -9,10 +9,8 @@ that all asks are forgotten.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import Any, Final
 
 SILENT_S: Final = 45.0
 """Longer than any heartbeat interval. After more silence the machine may have slept, and events may still be unread."""

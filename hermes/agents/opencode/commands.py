@@ -10,14 +10,11 @@ so that the model has to read them; and no `command.executed` is sent.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+from hermes.agents.opencode.wire import Agent, Command
 from hermes.errors import AgentRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hermes.agents.opencode.wire import Agent, Command
 
 _SHELL: Final = "!`"
 _WORDS: Final = re.compile(r"""\[Image\s+[0-9]+\]|"[^"]*"|'[^']*'|[^\s"']+""", re.IGNORECASE)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from hermes.agents.http import path_of
+from hermes.agents.http import Api, path_of
 from hermes.agents.opencode import proof, wire
 from hermes.agents.opencode.proof import Evidence, ToolPart
 from hermes.errors import NotThere
+from hermes.model.answer import Response
+from hermes.model.ask import Source
 from hermes.model.verdicts import Dead, StillOpen, Unproven, Verdict
-
-if TYPE_CHECKING:
-    from hermes.agents.http import Api
-    from hermes.model.answer import Response
-    from hermes.model.ask import Source
 
 
 async def verdict(api: Api, source: Source, heard: Response | None) -> Verdict:

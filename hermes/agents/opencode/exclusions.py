@@ -10,21 +10,15 @@ from __future__ import annotations
 
 import os
 import posixpath
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from hermes.agents.http import BOOT, path_of
+from hermes.agents.http import BOOT, Api, path_of
 from hermes.agents.opencode import wire
-from hermes.agents.prompting import check_length
+from hermes.agents.prompting import Excludes, check_length
 from hermes.errors import AgentRefused
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from hermes.agents.http import Api
-    from hermes.agents.prompting import Excludes
-    from hermes.model.ask import Source
+from hermes.model.ask import Source
 
 
 async def exclusions(api: Api, source: Source, messages: Sequence[wire.TurnMessage]) -> Excludes:

@@ -7,16 +7,12 @@ words as for a text part. If a model takes no pictures, OpenCode sends it an err
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from hermes.agents.http import BOOT
+from hermes.agents.http import BOOT, Api
 from hermes.agents.opencode import wire
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.agents.http import Api
-    from hermes.model.files import Attachment
+from hermes.model.files import Attachment
 
 _TEXT: Final = "text/"
 _WORDS: Final = {"image": "pictures", "pdf": "PDFs"}

@@ -11,17 +11,15 @@ import contextlib
 import json
 import secrets
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import httpx
 
 from hermes import disk
 from hermes.agents.wire import Text, Wire, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 LOOK_S: Final = 0.02
 _LARGEST: Final = 8 * 1024 * 1024

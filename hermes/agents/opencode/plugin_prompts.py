@@ -10,26 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.folder_transport import FolderTransport
 from hermes.agents.opencode.prompting import ABILITIES, OpenCodePrompts
+from hermes.agents.prompting import Excludes, PromptWay
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
 from hermes.hook import plugin_folders
+from hermes.hook.plugin_folders import Plugin
 from hermes.model.ask import Source
-from hermes.model.prompt import Sight
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from hermes.agents.prompting import Excludes, PromptWay
-    from hermes.hook.plugin_folders import Plugin
-    from hermes.model.card import Listed
-    from hermes.model.prompt import Content
+from hermes.model.card import Listed
+from hermes.model.prompt import Content, Sight
 
 _LOG = logging.getLogger(__name__)
 

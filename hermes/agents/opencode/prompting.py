@@ -12,28 +12,23 @@ from __future__ import annotations
 import re
 import secrets
 import string
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
-from hermes.agents.http import BOOT, CALL, FILES, path_of
+from hermes.agents.http import BOOT, CALL, FILES, Api, path_of
 from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
 from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.prompting import Excludes
 from hermes.agents.wire import decode
 from hermes.core.prompt_text import quotes_agent
 from hermes.errors import AgentError, AgentRefused, NotThere
+from hermes.model.ask import Source
 from hermes.model.card import Listed
-from hermes.model.prompt import PromptAbilities, Sight, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.agents.http import Api
-    from hermes.agents.prompting import Excludes
-    from hermes.model.ask import Source
-    from hermes.model.prompt import Content, SessionState
+from hermes.model.prompt import Content, PromptAbilities, SessionState, Sight, Target
 
 ABILITIES: Final = PromptAbilities(
     kinds=("text", "note", "task", "command"),

@@ -36,17 +36,15 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.opencode import wire
 from hermes.agents.opencode.permissions import read_error
 from hermes.agents.questions import read_answers
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answers, Refused, Response
+from hermes.model.ask import Source
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict, WasDismissed
-
-if TYPE_CHECKING:
-    from hermes.agents.opencode import wire
-    from hermes.model.ask import Source
 
 ABORTED: Final = "tool execution aborted"
 

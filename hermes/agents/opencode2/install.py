@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hermes.agents.opencode2 import discovery
 from hermes.errors import AgentError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def running(file: Path) -> str:

@@ -20,18 +20,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
 from hermes.agents.opencode2.forms import GLOBAL
-from hermes.agents.prompting import nothing_excluded
+from hermes.agents.prompting import Excludes, nothing_excluded
 from hermes.agents.turns import GOES_ON
 from hermes.agents.wire import decode
 from hermes.errors import AgentRefused, NotThere
 from hermes.model.card import Listed
-from hermes.model.prompt import PromptAbilities, Sight, Target
+from hermes.model.prompt import Content, PromptAbilities, SessionState, Sight, Target
 
 if TYPE_CHECKING:
     from hermes.agents.opencode2.client import OpenCode2Server
-    from hermes.agents.prompting import Excludes
     from hermes.model.ask import Source
-    from hermes.model.prompt import Content, SessionState
 
 T = TypeVar("T")
 KILLED: Final = "the agent was ended in the middle of it"

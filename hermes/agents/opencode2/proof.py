@@ -20,15 +20,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.opencode2.wire import ToolState
 from hermes.agents.questions import read_answers
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Refused, Response
 from hermes.model.verdicts import AnsweredWith, Dead, Unproven, Verdict, WasDismissed
-
-if TYPE_CHECKING:
-    from hermes.agents.opencode2.wire import ToolState
 
 _DISMISSED: Final = "dismissed"
 _DECLINED: Final = "declined this tool call"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.chat.screens.screen import Screen, note, project
 from hermes.chat.screens.text import Span, phrase
-
-if TYPE_CHECKING:
-    from hermes.model.project_file import FileFault
-    from hermes.model.prompt import Target
+from hermes.model.project_file import FileFault
+from hermes.model.prompt import Target
 
 _PATH: Final = 200
 _HERE: Final = 40

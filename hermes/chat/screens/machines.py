@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hermes.chat.screens.presence import in_status
 from hermes.chat.screens.screen import Look, Screen, clock, draw, note, project, subject
 from hermes.chat.screens.text import Line, Span, line, phrase
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.model.entry import Entry
-    from hermes.model.machine import Machine
+from hermes.model.entry import Entry
+from hermes.model.machine import Machine
 
 _NAME = 40
 

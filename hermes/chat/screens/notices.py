@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.chat.screens.buttons import Row, Rows, of_record
-from hermes.chat.screens.screen import Caps, Screen, agent_at, clock, draw, project, span
+from hermes.chat.screens.screen import Caps, Look, Screen, agent_at, clock, draw, project, span
 from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase, units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
-
-if TYPE_CHECKING:
-    from hermes.chat.screens.screen import Look
-    from hermes.model.ask import Source
-    from hermes.model.notice import Changes, RetryShown, Turn
+from hermes.model.ask import Source
+from hermes.model.notice import Changes, RetryShown, Turn
 
 _TITLE: Final = 60
 _WHY: Final = 300

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
-from hermes.chat.screens.buttons import LIMITS, Button, of_record
-from hermes.chat.screens.screen import agent_at, draw, lasting, note, project
-from hermes.chat.screens.text import Span, dotted, line, one_line, passage, phrase, plain, shortened
+from hermes.chat.screens.buttons import LIMITS, Button, Row, Rows, of_record
+from hermes.chat.screens.screen import Screen, agent_at, draw, lasting, note, project
+from hermes.chat.screens.text import Line, Span, dotted, line, one_line, passage, phrase, plain, shortened
 from hermes.core import prompt_files, prompts
 from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.chat.screens.buttons import Row, Rows
-    from hermes.chat.screens.screen import Screen
-    from hermes.chat.screens.text import Line
-    from hermes.model.prompt import Prompt, Target
+from hermes.model.prompt import Prompt, Target
 
 _TITLE: Final = 60
 _LOOKED_AT: Final = 600

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.chat.screens.buttons import copying, of_record
+from hermes.chat.screens.buttons import Row, Rows, copying, of_record
 from hermes.chat.screens.prompts import apart, called, origin, place
-from hermes.chat.screens.screen import agent_at, clock, draw, note, project
-from hermes.chat.screens.text import Span, dotted, ending, line, phrase
+from hermes.chat.screens.screen import Caps, Look, Screen, agent_at, clock, draw, note, project
+from hermes.chat.screens.text import Line, Span, dotted, ending, line, phrase
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.chat.screens.buttons import Row, Rows
-    from hermes.chat.screens.screen import Caps, Look, Screen
-    from hermes.chat.screens.text import Line
-    from hermes.model.card import Card, Wanted
-    from hermes.model.prompt import Target
+from hermes.model.card import Card, Wanted
+from hermes.model.prompt import Target
 
 PAGE: Final = 8
 """So many sessions are shown at once."""

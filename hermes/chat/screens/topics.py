@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Container
+from typing import Final
 
-from hermes.chat.screens.screen import note, project
+from hermes.chat.screens.screen import Screen, note, project
 from hermes.chat.screens.text import Span, cut, one_line, phrase, plain
 from hermes.chat.screens.unseen import visible
-
-if TYPE_CHECKING:
-    from collections.abc import Container
-
-    from hermes.chat.screens.screen import Screen
-    from hermes.model.ask import Source
+from hermes.model.ask import Source
 
 NAME_UNITS: Final = 128
 """Telegram cuts a longer name."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.commands.ask.phone_question import asking
+from hermes.commands.ask.phone_question import Asking, Told, asking
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from hermes.commands.ask.phone_question import Asking, Told
     from hermes.commands.ask.terminal import Terminal
     from hermes.config.settings import Config
     from hermes.model.ask import Question

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from hermes.agents.fields import sound
 from hermes.agents.questions import read_questions
 from hermes.config.values import seconds
 from hermes.errors import ConfigError, PayloadError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hermes.model.ask import Question
+from hermes.model.ask import Question
 
 _DETAIL: Final = "::"
 

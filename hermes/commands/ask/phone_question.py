@@ -9,20 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from hermes.commands.stores import look, store_of
 from hermes.config.settings import Config
 from hermes.errors import NotSaved, PayloadError
 from hermes.hook import refusal, spool
 from hermes.listener.agent.hooks import wait_id
-
-if TYPE_CHECKING:
-    from asyncio import StreamReader, StreamWriter
 
 TEST: Final[Mapping[str, Any]] = {
     "agent": "Hermes",

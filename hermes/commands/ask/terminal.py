@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.status import Status
@@ -17,11 +18,7 @@ from hermes.chat.screens.screen import lasting
 from hermes.commands.ask import typed
 from hermes.commands.status.table import printable
 from hermes.errors import StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from hermes.model.ask import Question
+from hermes.model.ask import Question
 
 LOOK_S: Final = 0.5
 LATE_S: Final = 10.0

@@ -6,19 +6,16 @@ import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hermes.commands.stores import home_of, look, store_of
+from hermes.config.settings import Config
 from hermes.core import dialog, ends
 from hermes.errors import ConfigError, Missing, NotSaved, StoreError
 from hermes.storage.postgres import checks, migrations, roles
-
-if TYPE_CHECKING:
-    from hermes.config.settings import Config
-    from hermes.storage.postgres.address import Address
-    from hermes.storage.postgres.connection import Connection
-    from hermes.storage.postgres.roles import Registered
-    from hermes.storage.store import Store
+from hermes.storage.postgres.address import Address
+from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.roles import Registered
+from hermes.storage.store import Store
 
 _SECRET_BYTES = 24
 _NO_OWNER = "only a machine whose user owns the tables of Hermes can do this: the one on which the database was set up"

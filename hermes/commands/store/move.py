@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 import hermes
 from hermes.commands.stores import home_of, store_of
+from hermes.config.settings import Config
 from hermes.errors import ConfigError, Held, StoreError
 from hermes.hook import spool
 from hermes.storage import moving
 from hermes.storage.files import FileStore
 from hermes.storage.home import LISTENER
-from hermes.storage.store import RENEW_S
-
-if TYPE_CHECKING:
-    from collections import Counter
-    from collections.abc import AsyncIterator, Callable, Iterator
-    from pathlib import Path
-
-    from hermes.config.settings import Config
-    from hermes.storage.moving import Moved
-    from hermes.storage.store import Kind, Store
+from hermes.storage.moving import Moved
+from hermes.storage.store import RENEW_S, Kind, Store
 
 Where = Literal["database", "files"]
 

@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.server import AgentServer
 from hermes.errors import AgentAway, AgentError, StoreError
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.intake import Intake
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
+from hermes.model.ask import Ask
 from hermes.model.errand import Doubted
-from hermes.model.signals import Asked
+from hermes.model.signals import Asked, Signal
 from hermes.model.verdicts import Dead
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
-
-    from hermes.agents.server import AgentServer
-    from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.intake import Intake
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.model.ask import Ask
-    from hermes.model.signals import Signal
 
 log = logging.getLogger(__name__)
 

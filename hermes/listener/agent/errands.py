@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from hermes.agents.registry import Adapter
+from hermes.agents.server import AgentServer
+from hermes.config.settings import Matching
 from hermes.core import ends
 from hermes.core.errand import advance
 from hermes.core.graces import TOGETHER_S
 from hermes.core.intake import in_short, merged
 from hermes.errors import AgentAway, AgentError, AgentRefused, Conflict, NotThere, StoreError, Unfit
-from hermes.listener.agent.hooks import wait_id
+from hermes.listener.agent.hooks import WaitingHooks, wait_id
+from hermes.listener.entries import Entries
+from hermes.model.ask import Ask
+from hermes.model.entry import Entry, LastingWord
 from hermes.model.errand import (
     Accepted,
     AskVerdict,
     Complete,
     Errand,
+    Fact,
     Happen,
     HeldElsewhere,
     HookLeft,
@@ -31,6 +38,7 @@ from hermes.model.errand import (
     ListPending,
     LookForHook,
     NoteHook,
+    Order,
     PendingListed,
     Release,
     Released,
@@ -44,24 +52,10 @@ from hermes.model.errand import (
     Wait,
     Woke,
 )  # fmt: skip
-from hermes.model.events import Delivered, Ended, Failed
-from hermes.model.verdicts import AnsweredWith, StillOpen, WasDismissed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from hermes.agents.registry import Adapter
-    from hermes.agents.server import AgentServer
-    from hermes.config.settings import Matching
-    from hermes.listener.agent.hooks import WaitingHooks
-    from hermes.listener.entries import Entries
-    from hermes.model.ask import Ask
-    from hermes.model.entry import Entry, LastingWord
-    from hermes.model.errand import Fact, Order
-    from hermes.model.events import Event
-    from hermes.model.signals import Replied
-    from hermes.model.state import Phase
-    from hermes.model.verdicts import Verdict
+from hermes.model.events import Delivered, Ended, Event, Failed
+from hermes.model.signals import Replied
+from hermes.model.state import Phase
+from hermes.model.verdicts import AnsweredWith, StillOpen, Verdict, WasDismissed
 
 log = logging.getLogger(__name__)
 

@@ -14,26 +14,21 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from hermes.agents.prompting import nothing_excluded
+from hermes.agents.prompting import Excludes, nothing_excluded
 from hermes.agents.registry import EXCLUSIONS
 from hermes.core import notices
 from hermes.disk import saving
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
+from hermes.listener.kept import Kept
 from hermes.model.ask import Source
 from hermes.model.card import Listed
-from hermes.model.prompt import Sight, Target
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.agents.prompting import Excludes
-    from hermes.listener.kept import Kept
-    from hermes.model.notice import Notice
-    from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState
-    from hermes.storage.home import Home
+from hermes.model.notice import Notice
+from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState, Sight, Target
+from hermes.storage.home import Home
 
 LIES_S: Final = 60.0
 """No hook takes a prompt that has lain ready for longer: the session may have been closed and opened again."""

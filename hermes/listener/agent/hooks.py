@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import socket
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.registry import Adapter
 from hermes.errors import NotSaved, Stuck
 from hermes.hook import spool
-
-if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable, Mapping
-
-    from hermes.agents.registry import Adapter
-    from hermes.listener.entries import Entries
-    from hermes.model.ask import Ask
+from hermes.listener.entries import Entries
+from hermes.model.ask import Ask
 
 log = logging.getLogger(__name__)
 

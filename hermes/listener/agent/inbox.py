@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from hermes.agents.registry import Adapter
 from hermes.errors import Deposed, NotSaved, PayloadError, StoreAway, StoreError, Stuck, TooNew
 from hermes.hook import spool
 from hermes.hook.prompt_wait import TAKEN
+from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import lay_ready
-from hermes.model.signals import Announced, Asked, TurnBegan, TurnEnded
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
-
-    from hermes.agents.registry import Adapter
-    from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.intake import Intake
-    from hermes.model.signals import Signal
-    from hermes.storage.store import Store
+from hermes.listener.agent.intake import Intake
+from hermes.model.signals import Announced, Asked, Signal, TurnBegan, TurnEnded
+from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, in_short, merged, of_asks, place
-from hermes.core.permission_rules import admitted
+from hermes.core.intake import Create, Heard, Keep, Known, Merge, Placed, Tell, in_short, merged, of_asks, place
+from hermes.core.permission_rules import Rules, admitted
 from hermes.errors import Deposed, NotSaved, StoreAway, StoreError
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.agent.turns import Turns
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
 from hermes.listener.notices import TurnReport
-from hermes.model.errand import NewsCame
-from hermes.model.signals import Announced, Asked, Dismissed, Replied, TurnEnded
-
-if TYPE_CHECKING:
-    from hermes.core.intake import Placed
-    from hermes.core.permission_rules import Rules
-    from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.hooks import WaitingHooks
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.model.ask import Ask
-    from hermes.model.entry import Closed, Entry
-    from hermes.model.errand import Fact
-    from hermes.model.signals import AskSignal, Signal
+from hermes.model.ask import Ask
+from hermes.model.entry import Closed, Entry
+from hermes.model.errand import Fact, NewsCame
+from hermes.model.signals import Announced, Asked, AskSignal, Dismissed, Replied, Signal, TurnEnded
 
 log = logging.getLogger(__name__)
 

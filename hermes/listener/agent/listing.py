@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.agents.prompting import way_name
+from hermes.agents.prompting import HasPrompts, PromptWay, way_name
 from hermes.core.prompt_routing import is_in
 from hermes.errors import AgentError, NotRunning, NotThere
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from hermes.agents.prompting import HasPrompts, PromptWay
-    from hermes.listener.kept import Cards
-    from hermes.listener.sessions import SessionLists
-    from hermes.model.card import Card, Listed
-    from hermes.model.prompt import StopPhase
-    from hermes.storage.store import Store
+from hermes.listener.kept import Cards
+from hermes.listener.sessions import SessionLists
+from hermes.model.card import Card, Listed
+from hermes.model.prompt import StopPhase
+from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hermes.agents.either import EitherServer
 from hermes.agents.http import Api
@@ -12,8 +12,10 @@ from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.plugin_prompts import PluginPrompts
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
-from hermes.agents.prompting import without_server
+from hermes.agents.prompting import HasPrompts, without_server
 from hermes.agents.registry import ADAPTERS, BY_HOOK, INTERRUPTED_AT, PROMPT_ABILITIES
+from hermes.agents.server import AgentServer
+from hermes.config.settings import Config
 from hermes.listener.agent.arrivals import Arrivals
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hook_prompts import HookPrompts
@@ -24,18 +26,11 @@ from hermes.listener.agent.listing import Listing
 from hermes.listener.agent.prompting import Prompting
 from hermes.listener.agent.servers import Follower
 from hermes.listener.agent.turn_ends import TurnEnds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from hermes.agents.prompting import HasPrompts
-    from hermes.agents.server import AgentServer
-    from hermes.config.settings import Config
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.model.chat_memory import Followed
-    from hermes.storage.home import Home
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.model.chat_memory import Followed
+from hermes.storage.home import Home
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.agents.prompting import way_name, without_server
+from hermes.agents.prompting import HasPrompts, PromptWay, way_name, without_server
+from hermes.agents.server import AgentServer
 from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import moved, refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentError, AgentRefused, Missing, NotThere
 from hermes.listener.agent.turns import Turns
+from hermes.listener.kept import Kept
 from hermes.listener.workers import LOCKED_LOOK_S
+from hermes.model.ask import Source
 from hermes.model.files import Attachment
-from hermes.model.prompt import Sight
-from hermes.model.prompt_events import Accepted, Declined, Seen, SessionMade, StopTold, Trying, Unreached
+from hermes.model.prompt import Prompt, Sight, Target
+from hermes.model.prompt_events import Accepted, Declined, PromptEvent, Seen, SessionMade, StopTold, Trying, Unreached
 from hermes.model.signals import TurnEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hermes.agents.prompting import HasPrompts, PromptWay
-    from hermes.agents.server import AgentServer
-    from hermes.listener.kept import Kept
-    from hermes.model.ask import Source
-    from hermes.model.prompt import Prompt, Target
-    from hermes.model.prompt_events import PromptEvent
-    from hermes.storage.store import Store
+from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from typing import Final
 
-from hermes.agents.server import Connected, Disposed, Heard, Lost, follow
+from hermes.agents.server import AgentServer, Connected, Disposed, Heard, Lost, follow
 from hermes.errors import AgentError, NotRunning, StoreError
+from hermes.listener.agent.arrivals import Arrivals
+from hermes.listener.agent.errands import Errands
+from hermes.listener.agent.turn_ends import TurnEnds
+from hermes.listener.entries import Entries
 from hermes.model.chat_memory import Followed
+from hermes.model.entry import Entry
 from hermes.model.errand import Doubted, NewsCame, ServerBack
-from hermes.model.signals import Asked, Quiet
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.agents.server import AgentServer
-    from hermes.listener.agent.arrivals import Arrivals
-    from hermes.listener.agent.errands import Errands
-    from hermes.listener.agent.turn_ends import TurnEnds
-    from hermes.listener.entries import Entries
-    from hermes.model.entry import Entry
-    from hermes.model.signals import Signal
+from hermes.model.signals import Asked, Quiet, Signal
 
 log = logging.getLogger(__name__)
 

@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.server import AgentServer
 from hermes.errors import AgentError, NotThere, StoreError
+from hermes.listener.agent.intake import Intake
+from hermes.listener.background import Background
+from hermes.listener.notices import Notices
 from hermes.model.signals import Quiet, TurnEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.agents.server import AgentServer
-    from hermes.listener.agent.intake import Intake
-    from hermes.listener.background import Background
-    from hermes.listener.notices import Notices
 
 log = logging.getLogger(__name__)
 

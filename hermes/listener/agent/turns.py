@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from hermes.model.prompt import Sight
+from hermes.listener.kept import Kept
+from hermes.listener.notices import TurnReport
+from hermes.model.prompt import Prompt, RecordState, Sight
 from hermes.model.prompt_events import Seen
 from hermes.model.signals import Busy, TurnBegan, TurnEnded, TurnStopped
-
-if TYPE_CHECKING:
-    from hermes.listener.kept import Kept
-    from hermes.listener.notices import TurnReport
-    from hermes.model.prompt import Prompt, RecordState
 
 
 class Turns:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.bot import Bot
 from hermes.chat.screens import hints, presence as presence_words
 from hermes.chat.screens.machines import Listening, status
+from hermes.chat.screens.screen import Look, Screen
 from hermes.errors import ChatAway, ChatError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from hermes.chat.bot import Bot
-    from hermes.chat.screens.screen import Look, Screen
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.file_requests import FileRequests
-    from hermes.listener.phone.machines import Machines
-    from hermes.listener.phone.presence import Presence
-    from hermes.listener.phone.session_cards import SessionCards
-    from hermes.model.entry import Entry
-    from hermes.model.events import Text
+from hermes.listener.entries import Entries
+from hermes.listener.phone.file_requests import FileRequests
+from hermes.listener.phone.machines import Machines
+from hermes.listener.phone.presence import Presence
+from hermes.listener.phone.session_cards import SessionCards
+from hermes.model.entry import Entry
+from hermes.model.events import Text
 
 log = logging.getLogger(__name__)
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from hermes.errors import ChatRefused, InUse, NotSaved
+from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.listener.phone.chat_memory import Memory
 from hermes.model.entry import Entry, Phone
 from hermes.model.notice import Place
-
-if TYPE_CHECKING:
-    from hermes.errors import ChatError
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_memory import Memory
 
 log = logging.getLogger(__name__)
 

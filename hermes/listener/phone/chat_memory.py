@@ -6,12 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.model.chat_memory import SettledDay
+from hermes.model.chat_memory import ChatMemory, SettledDay
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hermes.model.chat_memory import ChatMemory
     from hermes.storage.store import Store
 
 

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.bot import Bot
 from hermes.chat.failures import is_about_bot, is_without_path
 from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import refusal
 from hermes.core.prompts import STARTS_S
 from hermes.errors import ChatAway, ChatRefused, Missing, NoRoom, NotHeard, NotSaved, StoreError
+from hermes.listener.phone.transcribing import Transcriber
+from hermes.listener.prompts import Prompts
 from hermes.listener.workers import LOCKED_LOOK_S
-from hermes.model.prompt_events import Declined, Fetched, Heard
-
-if TYPE_CHECKING:
-    from hermes.chat.bot import Bot
-    from hermes.listener.phone.transcribing import Transcriber
-    from hermes.listener.prompts import Prompts
-    from hermes.model.files import File
-    from hermes.model.prompt import Prompt
-    from hermes.model.prompt_events import PromptEvent
-    from hermes.storage.prompt_files import PromptFolder
-    from hermes.storage.store import Store
+from hermes.model.files import File
+from hermes.model.prompt import Prompt
+from hermes.model.prompt_events import Declined, Fetched, Heard, PromptEvent
+from hermes.storage.prompt_files import PromptFolder
+from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hermes.agents.prompting import way_name
+from hermes.agents.prompting import Excludes, HasPrompts, way_name
 from hermes.chat.failures import is_without_files
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import files as screens
+from hermes.chat.screens.screen import Screen
 from hermes.chat.screens.text import one_line
 from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError, ChatRefused, Undelivered
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
 from hermes.listener.phone import project_file
+from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.model.ask import Source
+from hermes.model.events import Text
 from hermes.model.project_file import NotFetched
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from hermes.agents.prompting import Excludes, HasPrompts
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Screen
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.prompt_texts import PromptTexts
-    from hermes.model.ask import Source
-    from hermes.model.events import Text
-    from hermes.model.prompt import Target
+from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
+from hermes.chat.screens.screen import Look
 from hermes.chat.screens.side_messages import is_answerable_late
 from hermes.core import prompts
 from hermes.core.prompt_text import late_answer
 from hermes.errors import StoreError
-from hermes.model.actions import AnswerLate
+from hermes.listener.entries import Entries
+from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.session_cards import SessionCards
+from hermes.model.actions import Action, AnswerLate
+from hermes.model.entry import Entry
+from hermes.model.events import Tap
+from hermes.model.prompt import Target
 from hermes.model.state import Part
-
-if TYPE_CHECKING:
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.prompt_texts import PromptTexts
-    from hermes.listener.phone.session_cards import SessionCards
-    from hermes.model.actions import Action
-    from hermes.model.entry import Entry
-    from hermes.model.events import Tap
-    from hermes.model.prompt import Target
 
 
 class LateAnswers:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.model.machine import Machine
-    from hermes.storage.store import Store
+from hermes.model.machine import Machine
+from hermes.storage.store import Store
 
 LOOK_S: Final = 5.0
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.errors import ChatAway, ChatError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Screen
-    from hermes.errors import NotSaved
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_link import ChatLink
+from hermes.chat.outbox import Outbox
+from hermes.chat.screens.screen import Screen
+from hermes.errors import ChatAway, ChatError, NotSaved
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_link import ChatLink
 
 log = logging.getLogger(__name__)
 

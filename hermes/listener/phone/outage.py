@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from hermes.chat.screens.machines import store_away, store_back
+from hermes.chat.screens.screen import Screen
+from hermes.config.settings import Telegram
 from hermes.errors import HermesError
 from hermes.listener.phone.parts import bot_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.chat.screens.screen import Screen
-    from hermes.config.settings import Telegram
 
 log = logging.getLogger(__name__)
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from platformdirs import user_config_path
 
+from hermes.agents.prompting import HasPrompts
 from hermes.chat.bot import Bot, always
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Poller
 from hermes.chat.screens.screen import Look
 from hermes.config import logs
+from hermes.config.settings import Config, Telegram
+from hermes.core.answer_clock import AnswerTimes
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.downloads import Downloads
 from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.late_answers import LateAnswers
@@ -36,21 +44,9 @@ from hermes.listener.phone.transcribing import Transcriber
 from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 from hermes.listener.phone.upkeep import Upkeep
+from hermes.listener.sd_notify import Supervisor
+from hermes.model.prompt import PromptAbilities
 from hermes.storage.prompt_files import PromptFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from hermes.agents.prompting import HasPrompts
-    from hermes.config.settings import Config, Telegram
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.sd_notify import Supervisor
-    from hermes.model.prompt import PromptAbilities
 
 
 @dataclass(frozen=True, slots=True)

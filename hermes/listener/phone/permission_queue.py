@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.chat.screens.main_message import main
 from hermes.chat.screens.permission import TRAIL_LINES, trail_line
+from hermes.chat.screens.screen import Look
 from hermes.chat.screens.side_messages import sides
 from hermes.core.ends import is_refused
-
-if TYPE_CHECKING:
-    from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Entries
-    from hermes.model.entry import Entry
+from hermes.listener.entries import Entries
+from hermes.model.entry import Entry
 
 BEHIND_LOOK_S: Final = 5.0
 """A permission checks this often whether the one before it is over, in case no change of that one wakes it."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, TypeGuard
 
 from hermes.chat.incoming import Blocked, Incoming, Migrated, is_permitted, read_update
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
 from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.taps import Taps
+from hermes.listener.phone.texts import Texts
 from hermes.model.events import Tap, Text, TextEdit, Torn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TypeGuard
-
-    from hermes.chat.outbox import Outbox
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.taps import Taps
-    from hermes.listener.phone.texts import Texts
 
 log = logging.getLogger(__name__)
 

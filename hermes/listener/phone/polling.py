@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hermes.chat.poll import PEACE_S, Offset
+from hermes.chat.poll import PEACE_S, Offset, Trouble
 from hermes.chat.screens import hints
+from hermes.chat.screens.screen import Look
 from hermes.core.dialog import JOIN_S
 from hermes.errors import NotSaved, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.chat.poll import Trouble
-    from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.prompts import Prompts
-    from hermes.listener.sd_notify import Supervisor
-    from hermes.model.entry import Entry
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.prompts import Prompts
+from hermes.listener.sd_notify import Supervisor
+from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 

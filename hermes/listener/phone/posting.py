@@ -9,30 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.bot import Sent
 from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens.main_message import main
+from hermes.chat.screens.screen import Look, Screen, SideScreen
 from hermes.chat.screens.settled import in_brief
 from hermes.chat.screens.side_messages import out_of_date, posted_again, sides
+from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import ChatRefused
-from hermes.model.entry import Side
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.chat.bot import Sent
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look, Screen, SideScreen
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.permission_queue import Left, PermissionQueue
-    from hermes.listener.phone.topics import Topics
-    from hermes.model.entry import Entry, Phone, SideKind
-    from hermes.model.notice import Place
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.permission_queue import Left, PermissionQueue
+from hermes.listener.phone.topics import Topics
+from hermes.model.entry import Entry, Phone, Side, SideKind
+from hermes.model.notice import Place
 
 log = logging.getLogger(__name__)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
+from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import StoreError
-
-if TYPE_CHECKING:
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
-    from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.entries import Entries
+from hermes.listener.notices import Notices
+from hermes.listener.phone.chat_memory import Memory
 
 log = logging.getLogger(__name__)
 

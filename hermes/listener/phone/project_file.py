@@ -15,19 +15,15 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.agents.prompting import Excludes
 from hermes.core.secret_files import is_secret
 from hermes.hook.starting import built_environment
-from hermes.model.project_file import MOST_BYTES, NotFetched, ProjectFile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from hermes.agents.prompting import Excludes
-    from hermes.model.project_file import FileFault
+from hermes.model.project_file import MOST_BYTES, FileFault, NotFetched, ProjectFile
 
 PROGRAMS: Final = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin"
 GIT_S: Final = 10.0

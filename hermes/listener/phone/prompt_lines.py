@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.chat.failures import vanished
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens.prompts import may_be_held, prompt_line
+from hermes.chat.screens.screen import Screen
 from hermes.core import prompts
+from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import ChatRefused
-from hermes.listener.phone.machines import LOOK_S
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.machines import LOOK_S, Machines
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.prompts import Prompts
 from hermes.listener.workers import LOCKED_LOOK_S
-from hermes.model.prompt import PromptLine, Sight
+from hermes.model.prompt import Prompt, PromptLine, Sight
 from hermes.model.prompt_events import Seen
-
-if TYPE_CHECKING:
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Screen
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.machines import Machines
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.prompts import Prompts
-    from hermes.model.prompt import Prompt
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
 from hermes.chat.screens.topics import takes_no_prompts
 from hermes.core import prompt_files, prompt_routing, prompts
@@ -13,25 +15,17 @@ from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
 from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
 from hermes.errors import NotSaved
-from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
-from hermes.model.prompt import Prompt
-from hermes.model.prompt_events import Addressed, Agreed, Continued, Edited, Hurried, StopWanted, Withdrawn
+from hermes.listener.kept import Kept
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.topics import Topics
+from hermes.model.actions import Action, Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
+from hermes.model.answer import User
+from hermes.model.ask import Source
+from hermes.model.events import Tap, Text, TextEdit
+from hermes.model.prompt import Prompt, PromptAbilities, Target
+from hermes.model.prompt_events import Addressed, Agreed, Continued, Edited, Hurried, PromptEvent, StopWanted, Withdrawn
 from hermes.model.state import Part
 from hermes.storage.names import random_id
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hermes.chat.outbox import Outbox
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.topics import Topics
-    from hermes.model.actions import Action
-    from hermes.model.answer import User
-    from hermes.model.ask import Source
-    from hermes.model.events import Tap, Text, TextEdit
-    from hermes.model.prompt import PromptAbilities, Target
-    from hermes.model.prompt_events import PromptEvent
 
 log = logging.getLogger(__name__)
 

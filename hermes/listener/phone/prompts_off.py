@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
+from hermes.listener.kept import Kept
+from hermes.listener.phone.taps import TapTaker
 from hermes.listener.sessions import ID
-from hermes.model.actions import AnswerLate, Back, Mute, Withdraw
-
-if TYPE_CHECKING:
-    from hermes.chat.outbox import Outbox
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.taps import TapTaker
-    from hermes.model.actions import Action
-    from hermes.model.events import Tap
+from hermes.model.actions import Action, AnswerLate, Back, Mute, Withdraw
+from hermes.model.events import Tap
 
 
 class PromptsOff:

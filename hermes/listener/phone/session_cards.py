@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.bot import Sent
 from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints, sessions as screens
-from hermes.chat.screens.screen import header
+from hermes.chat.screens.screen import Look, Screen, header
 from hermes.chat.screens.sessions import PAGE, Page
 from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
+from hermes.listener.background import Background
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.topics import Topics
 from hermes.listener.sessions import ID, PATIENCE_S
-from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
-from hermes.model.card import Card, Listed
+from hermes.model.actions import Action, Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
+from hermes.model.card import Card, Listed, Wanted
+from hermes.model.events import Tap, Text
+from hermes.model.notice import Notice
+from hermes.model.prompt import Target
 from hermes.storage.names import random_id
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from hermes.chat.bot import Sent
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look, Screen
-    from hermes.listener.background import Background
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.prompt_texts import PromptTexts
-    from hermes.listener.phone.topics import Topics
-    from hermes.model.actions import Action
-    from hermes.model.card import Wanted
-    from hermes.model.events import Tap, Text
-    from hermes.model.notice import Notice
-    from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
 

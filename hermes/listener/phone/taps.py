@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
 from hermes.chat.screens.buttons import decode
+from hermes.chat.screens.screen import Look
 from hermes.errors import StoreError
-from hermes.model.actions import AnswerLate, Arm, AskAction, Confirmed, KeepWaiting, Pick, RecordAction
-from hermes.model.events import Tapped
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.permission_queue import PermissionQueue
+from hermes.model.actions import Action, AnswerLate, Arm, AskAction, Confirmed, KeepWaiting, Pick, RecordAction
+from hermes.model.entry import Entry, Phone
+from hermes.model.events import Tap, Tapped
 from hermes.model.notice import Place
 from hermes.model.state import Toast
-
-if TYPE_CHECKING:
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.permission_queue import PermissionQueue
-    from hermes.model.actions import Action
-    from hermes.model.entry import Entry, Phone
-    from hermes.model.events import Tap
 
 log = logging.getLogger(__name__)
 

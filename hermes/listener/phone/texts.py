@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
+from hermes.chat.screens.screen import Look
 from hermes.core import routing
 from hermes.core.answers import open_to_people
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.taps import notice_copy
+from hermes.listener.phone.topics import Topics
+from hermes.model.entry import Entry
+from hermes.model.events import Text, TextEdit
 from hermes.model.notice import Place
-
-if TYPE_CHECKING:
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_commands import Commands
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.prompt_texts import PromptTexts
-    from hermes.listener.phone.topics import Topics
-    from hermes.model.entry import Entry
-    from hermes.model.events import Text, TextEdit
-    from hermes.model.prompt import Target
+from hermes.model.prompt import Target
 
 ARRIVING_S: Final = 2.0
 """A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hermes.chat.screens import hints
+from hermes.chat.screens.screen import Look
 from hermes.core import answer_clock
+from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import Conflict, InUse, Missing
+from hermes.listener.entries import Entries
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.machines import Machines
+from hermes.listener.phone.messenger import Messenger
+from hermes.model.entry import Entry
 from hermes.model.events import Expired
-
-if TYPE_CHECKING:
-    from hermes.chat.screens.screen import Look
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.phone.machines import Machines
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.model.entry import Entry
 
 log = logging.getLogger(__name__)
 

@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hermes.chat.bot import Sent
 from hermes.chat.failures import is_without_topic
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import topics as screens
+from hermes.chat.screens.screen import Screen
 from hermes.core import prompt_routing, topics
+from hermes.core.prompt_routing import Sessions
+from hermes.core.topics import TopicMode
 from hermes.errors import ChatAway, ChatRefused, StoreError
+from hermes.listener.background import Background
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
+from hermes.model.ask import Source
 from hermes.model.chat_memory import Topic
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.chat.bot import Sent
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Screen
-    from hermes.core.prompt_routing import Sessions
-    from hermes.core.topics import TopicMode
-    from hermes.listener.background import Background
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.model.ask import Source
-    from hermes.model.events import Text
-    from hermes.model.prompt import Target
+from hermes.model.events import Text
+from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
 

@@ -10,15 +10,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import NotHeard
 from hermes.hook.starting import built_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 LONGEST_S: Final = 60.0
 MOST_OUTPUT: Final = 16 * 1024

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints, notices as screens
+from hermes.chat.screens.screen import Look, Screen
 from hermes.core import notices
+from hermes.core.answer_clock import AnswerTimes
 from hermes.core.notices import Pause, Post, TakeButtons, TellRetry, Update
 from hermes.errors import ChatRefused
-from hermes.model.actions import ShowChanges, ShowWhole
-from hermes.model.notice import RetryShown, Shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.chat.outbox import Outbox
-    from hermes.chat.screens.screen import Look, Screen
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.notices import Notices
-    from hermes.listener.phone.chat_link import ChatLink
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.topics import Topics
-    from hermes.model.actions import Action
-    from hermes.model.events import Tap
-    from hermes.model.notice import Notice, Retry, Turn
+from hermes.listener.entries import Entries
+from hermes.listener.notices import Notices
+from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.topics import Topics
+from hermes.model.actions import Action, ShowChanges, ShowWhole
+from hermes.model.events import Tap
+from hermes.model.notice import Notice, Retry, RetryShown, Shown, Turn
 
 log = logging.getLogger(__name__)
 

@@ -9,27 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final
 
 from hermes.chat.failures import is_about_bot
-from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Trouble, as_text
+from hermes.chat.poll import LONGEST_IDLE_PAUSE_S, Poller, Trouble, as_text
 from hermes.chat.screens.hints import SHUT_OUT, TORN
 from hermes.core.answer_clock import LONGEST_TICK_S
 from hermes.core.prompts import is_free
 from hermes.errors import ChatAway, ChatError, NotSaved, StoreError
+from hermes.listener.entries import Entries
+from hermes.listener.phone.phone import PhoneSide
+from hermes.listener.phone.polling import Connection
+from hermes.listener.prompts import Prompts
 from hermes.listener.wakes import ANSWER_FIRST_S
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.events import Ticked, Torn
 from hermes.model.prompt_events import Joined, Withdrawn
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from hermes.chat.poll import Poller
-    from hermes.listener.entries import Entries
-    from hermes.listener.phone.phone import PhoneSide
-    from hermes.listener.phone.polling import Connection
-    from hermes.listener.prompts import Prompts
 
 log = logging.getLogger(__name__)
 

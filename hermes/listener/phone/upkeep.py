@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from hermes.chat.screens import hints
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.core.answer_clock import AnswerTimes
-    from hermes.listener.entries import Entries
-    from hermes.listener.kept import Kept
-    from hermes.listener.phone.chat_memory import Memory
-    from hermes.listener.phone.messenger import Messenger
-    from hermes.listener.phone.polling import Connection
-    from hermes.listener.phone.timekeeper import Timekeeper
-
+from hermes.core.answer_clock import AnswerTimes
+from hermes.listener.entries import Entries
+from hermes.listener.kept import Kept
+from hermes.listener.phone.chat_memory import Memory
+from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.polling import Connection
+from hermes.listener.phone.timekeeper import Timekeeper
 
 LOCK_LOOK_S: Final = 1.0
 """How often the time to answer looks whether the phone is locked. A tap looks by itself."""

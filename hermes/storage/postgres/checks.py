@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes.errors import StoreError
 from hermes.storage.postgres import membership, migrations, pooler
+from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.health import OLDEST
 from hermes.storage.postgres.identity import Identity
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hermes.storage.postgres.address import Address
 
 
 @asynccontextmanager

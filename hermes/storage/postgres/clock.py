@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Final
 
 TIME: Final = "SELECT extract(epoch FROM clock_timestamp())::float8"
 """The statement that asks the database for its time, in epoch seconds."""

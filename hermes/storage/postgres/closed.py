@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from typing import Any, Final
 
 from hermes.errors import Missing, TooNew, Unreadable
+from hermes.model.entry import Entry
 from hermes.storage import names
 from hermes.storage.postgres.entries import with_phone
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import as_entry, surveyed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from hermes.model.entry import Entry
-    from hermes.storage.postgres.writing import Writer
-    from hermes.storage.reading import Survey
+from hermes.storage.postgres.writing import Writer
+from hermes.storage.reading import Survey
 
 _CLOSED: Final = """
 SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL

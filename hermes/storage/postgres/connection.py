@@ -10,20 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
 
 import psycopg
 
 from hermes.errors import InUse, NotSaved, StoreAway, StoreError
+from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.sentences import told
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from hermes.storage.postgres.address import Address
-
-    Row = tuple[Any, ...]
-
+Row = tuple[Any, ...]
 PATIENCE_S: Final = 5.0
 """How long a statement may take in all."""
 _WHOLE_S: Final = 20.0

@@ -7,24 +7,19 @@ changed.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError
-from hermes.model.entry import Phone
+from hermes.model.entry import Entry, Phone
 from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, joined, surveyed
-from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from hermes.model.entry import Entry
-    from hermes.storage.postgres.writing import Writer
-    from hermes.storage.reading import Survey
+from hermes.storage.postgres.writing import MOST_TRIES, TELL, Writer, surely
+from hermes.storage.reading import Survey
 
 OWNER: Final = """
 coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s), current_user)

@@ -6,20 +6,16 @@ connection (`Missed`). A pooler that lends a connection for one transaction alon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, get_args
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, get_args
 
 import psycopg
 
 from hermes.errors import StoreError
-from hermes.storage.postgres.connection import connected, finished
+from hermes.storage.postgres.address import Address
+from hermes.storage.postgres.connection import Row, connected, finished
+from hermes.storage.postgres.identity import Identity
 from hermes.storage.store import Changed, Kind, Missed
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from hermes.storage.postgres.address import Address
-    from hermes.storage.postgres.connection import Row
-    from hermes.storage.postgres.identity import Identity
 
 AGAIN_S: Final = 60.0
 """How often everything is to be read again."""

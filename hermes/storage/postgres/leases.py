@@ -11,17 +11,14 @@ process began is written under the lease of the machine alone.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import Deposed, Held, StoreError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from hermes.storage.postgres.clock import SharedClock
-    from hermes.storage.postgres.connection import Connection
-    from hermes.storage.postgres.identity import Identity
+from hermes.storage.postgres.clock import SharedClock
+from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.identity import Identity
 
 LEASE_S: Final = 12.0
 MARGIN_S: Final = 2.0

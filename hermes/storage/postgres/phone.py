@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import TooNew, Unreadable
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage.codec import CHATS
+from hermes.storage.home import Home
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.writing import surely
-
-if TYPE_CHECKING:
-    from hermes.storage.home import Home
-    from hermes.storage.postgres.writing import Writer
+from hermes.storage.postgres.writing import Writer, surely
 
 _LOAD: Final = "SELECT body::text FROM hermes.chats WHERE bot = %(bot)s"
 _SAVE: Final = f"""

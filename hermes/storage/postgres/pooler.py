@@ -6,17 +6,14 @@ Through such a pooler, no notification is heard, and settings of a connection re
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import psycopg
 from psycopg import sql
 
 from hermes.errors import StoreError
-from hermes.storage.postgres.connection import connected, finished
-
-if TYPE_CHECKING:
-    from hermes.storage.postgres.address import Address
-    from hermes.storage.postgres.connection import Connection
+from hermes.storage.postgres.address import Address
+from hermes.storage.postgres.connection import Connection, connected, finished
 
 _HEARS_S: Final = 3.0
 REFUSED: Final = (

@@ -7,15 +7,13 @@ both are forgotten together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hermes.errors import Missing, NoRoom
 from hermes.storage.postgres.leases import IS_HELD
+from hermes.storage.postgres.writing import Writer
 from hermes.storage.prompt_files import MOST_BYTES, check_id
 from hermes.storage.store import PromptFiles
-
-if TYPE_CHECKING:
-    from hermes.storage.postgres.writing import Writer
 
 PIECE_BYTES: Final = 64 * 1024
 """A tap waits for one piece at most: half a second if the line to the database takes one megabit a second."""

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.storage.codec import Codec
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.entries import OWNER, with_phone
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine, usable
-from hermes.storage.postgres.writing import MOST_TRIES, TELL, surely
-from hermes.storage.store import R, RecordStore
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hermes.storage.codec import Codec
-    from hermes.storage.postgres.writing import Writer
-    from hermes.storage.store import Kind
+from hermes.storage.postgres.writing import MOST_TRIES, TELL, Writer, surely
+from hermes.storage.store import Kind, R, RecordStore
 
 _LONGEST_ID: Final = 255
 

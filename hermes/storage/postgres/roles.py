@@ -11,15 +11,13 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from psycopg import sql
 
 from hermes.errors import StoreError
+from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.identity import plain
-
-if TYPE_CHECKING:
-    from hermes.storage.postgres.connection import Connection
 
 _ROUNDS: Final = 4096
 _LONGEST_NAME: Final = 63

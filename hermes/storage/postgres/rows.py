@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from hermes.errors import StoreError, TooNew, Unreadable
 from hermes.hook import spool
 from hermes.model.ask import Source
-from hermes.storage.codec import ENTRIES, json_object
+from hermes.model.entry import Entry
+from hermes.storage.codec import ENTRIES, Codec, json_object
 from hermes.storage.postgres.identity import plain
 from hermes.storage.reading import Survey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hermes.model.entry import Entry
-    from hermes.storage.codec import Codec
-    from hermes.storage.store import Kind
+from hermes.storage.store import Kind
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

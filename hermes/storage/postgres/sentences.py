@@ -6,14 +6,12 @@ that could not be made, without the password.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import psycopg
 
 from hermes.errors import Conflict, InUse, NotSaved, StoreAway, StoreError
-
-if TYPE_CHECKING:
-    from hermes.storage.postgres.address import Address
+from hermes.storage.postgres.address import Address
 
 _DISK_FULL: Final = "53100"
 _UNIQUE: Final = "23505"

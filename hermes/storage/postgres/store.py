@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
 
 from hermes.errors import StoreError
+from hermes.model.entry import Entry
+from hermes.model.machine import Machine
 from hermes.storage.codec import CARDS, LISTS, NOTICES, PROMPTS
+from hermes.storage.home import Home
 from hermes.storage.postgres import membership, migrations, pooler
+from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.clock import TIME, SharedClock, awake_or_asleep
 from hermes.storage.postgres.closed import ClosedEntries
 from hermes.storage.postgres.connection import Connection
@@ -25,16 +30,7 @@ from hermes.storage.postgres.prompt_files import PromptFileRows
 from hermes.storage.postgres.records import Records
 from hermes.storage.postgres.writing import Writer
 from hermes.storage.prompt_files import PromptFolder
-from hermes.storage.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from hermes.model.entry import Entry
-    from hermes.model.machine import Machine
-    from hermes.storage.home import Home
-    from hermes.storage.postgres.address import Address
-    from hermes.storage.store import Changed, Missed
+from hermes.storage.store import Changed, Missed, Store
 
 _LEAVING_S: Final = 3.0
 """A process that ends waits this long, at most, for a database. Its leases run out by themselves."""

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeVar
 
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.storage.postgres.connection import ANY_COMMIT, UnknownError
-from hermes.storage.postgres.leases import FENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
-    from hermes.storage.postgres.connection import Connection
-    from hermes.storage.postgres.identity import Identity
-    from hermes.storage.postgres.leases import Leases
-    from hermes.storage.store import Kind
+from hermes.storage.postgres.connection import ANY_COMMIT, Connection, UnknownError
+from hermes.storage.postgres.identity import Identity
+from hermes.storage.postgres.leases import FENCE, Leases
+from hermes.storage.store import Kind
 
 TELL: Final = f"""
 pg_notify('hermes_' || left(encode(sha256(convert_to(bot::text || ' ' || machine, 'UTF8')), 'hex'), 24), %(news)s),
