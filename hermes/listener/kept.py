@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -50,13 +51,17 @@ class Kept:
         self.prompts = Prompts(store.prompts, wakes, now=now, machine=machine)
         self.cards = Cards(store.cards, wakes, workers, machine=machine, most=MOST_CARDS, age_s=lambda one: one.used_s)
         self.lists = SessionLists(store.lists, wakes, now=now, machine=machine)
+        self._by_kind: Mapping[Kind, Records[Notice] | Records[Prompt] | Records[Card] | Records[MachineList]] = {
+            "notices": self.notices,
+            "prompts": self.prompts,
+            "cards": self.cards,
+            "lists": self.lists,
+        }
 
     async def open(self) -> None:
         """Read all records, and wake their workers. Raises StoreError."""
-        await self.notices.open()
-        await self.prompts.open()
-        await self.cards.open()
-        await self.lists.open()
+        for records in self._by_kind.values():
+            await records.open()
 
     async def list_machine(self, machine: str, name: str) -> None:
         """Give this machine a list of sessions, and its name. Raises NotSaved."""
@@ -65,23 +70,11 @@ class Kept:
 
     async def refresh(self, kind: Kind, record_id: str) -> None:
         """Read a record that another process has changed. Raises StoreError."""
-        await self._of(kind).refresh(record_id)
+        await self._by_kind[kind].refresh(record_id)
 
     async def stale(self) -> list[Changed]:
         """Return the records that are not here as the store has them. Raises StoreError."""
-        kinds: tuple[Kind, ...] = ("notices", "prompts", "cards", "lists")
-        return [Changed(kind, one) for kind in kinds for one in await self._of(kind).stale()]
-
-    def _of(self, kind: Kind) -> Records[Notice] | Records[Prompt] | Records[Card] | Records[MachineList]:
-        match kind:
-            case "notices":
-                return self.notices
-            case "prompts":
-                return self.prompts
-            case "cards":
-                return self.cards
-            case _:
-                return self.lists
+        return [Changed(kind, one) for kind, records in self._by_kind.items() for one in await records.stale()]
 
     async def lay_out_again(self) -> None:
         """Write all records from memory into a store whose folder was removed or replaced. Raises NotSaved."""
@@ -120,7 +113,7 @@ class Kept:
 
     async def at_rest(self) -> None:
         """Return when the changes that are under way are over."""
-        for records in (self.notices, self.prompts, self.cards, self.lists):
+        for records in self._by_kind.values():
             await records.at_rest()
 
     async def forget_before(self, at_s: float) -> None:
