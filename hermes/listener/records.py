@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
 from hermes.errors import InUse, Missing, TooNew, Unreadable
 from hermes.listener.wakes import Wakes, Worker
-from hermes.storage.store import Record, RecordStore
-
-R = TypeVar("R", bound=Record)
+from hermes.storage.store import R, RecordStore
 
 
 @dataclass(frozen=True, slots=True)

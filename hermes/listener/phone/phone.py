@@ -26,9 +26,6 @@ SORRY_S: Final = 10.0
 """The poll loop waits at most this long for the message that tells the person that nothing was saved."""
 AGAIN_S: Final = (0.1, 0.3, 1.0)
 """What meets the change of another process is tried again after these pauses."""
-ARRIVING_S: Final = 2.0
-"""A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
-STALE: Final = hints.TOASTS["page_changed"]
 
 
 @dataclass(frozen=True, slots=True)
