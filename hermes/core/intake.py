@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from sys import intern
 
 from hermes.core import ends
-from hermes.model.ask import Ask, Source
+from hermes.model.ask import Ask
 from hermes.model.entry import Closed, Entry
 from hermes.model.errand import Fact, NewsCame, RequestCame, SessionBusy, Superseded
 from hermes.model.signals import (
@@ -202,12 +202,8 @@ def merged(known: Ask, told: Ask) -> Ask:
     if known.permission is not None and known.permission.partial and told.permission is not None:
         known = replace(known, permission=told.permission, questions=told.questions)
     if ours.request_id is None and theirs.request_id is not None:
-        return replace(told, source=_with_titles(source, theirs))
+        return replace(told, source=replace(source, directory=theirs.directory or source.directory))
     return replace(known, source=source)
-
-
-def _with_titles(source: Source, told: Source) -> Source:
-    return replace(source, directory=told.directory or source.directory)
 
 
 def in_short(entry: Entry) -> Closed:
