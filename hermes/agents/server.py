@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-from hermes.agents.prompting import PromptWay
+from hermes.agents.prompting import HasPrompts
 from hermes.errors import AgentAway, AgentError, NotRunning
 from hermes.model.answer import Response
 from hermes.model.ask import Ask, Source
@@ -125,15 +125,10 @@ class Client(ABC):
         return Source(self.agent, self.machine, session_id="", directory=directory, server=self.name, host=self.host)
 
 
-class AgentServer(Protocol):
+class AgentServer(HasPrompts, Protocol):
     """One server of an agent. Each method raises AgentAway, Unauthorized, NotThere or AgentRefused, unless it says."""
 
     name: str
-
-    @property
-    def agent(self) -> str:
-        """The name of the adapter of its asks."""
-        ...
 
     @property
     def longest_pause_s(self) -> float:
@@ -143,11 +138,6 @@ class AgentServer(Protocol):
     @property
     def heard_s(self) -> float:
         """Return the time (epoch) until which all its events are known, see `Hearing`; 0 while nothing is known."""
-        ...
-
-    @property
-    def prompts(self) -> PromptWay:
-        """The way of prompts to its sessions."""
         ...
 
     async def connect(self) -> object:
