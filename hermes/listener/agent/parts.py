@@ -40,7 +40,6 @@ class AgentParts:
     servers: tuple[AgentServer, ...]
     hooks: WaitingHooks
     errands: Errands
-    intake: Intake
     inbox: Inbox
     strays: Strays
     followers: tuple[Follower, ...]
@@ -94,7 +93,7 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
     prompting = Prompting(kept, ways, servers, store, config.prompts.writable)
     listing = Listing(ways, kept.lists, kept.cards, store, projects, now=store.home.now)
     return AgentParts(
-        tuple(servers.values()), hooks, errands, intake, inbox, strays, tuple(followers), prompting, listing, ways
+        tuple(servers.values()), hooks, errands, inbox, strays, tuple(followers), prompting, listing, ways
     )
 
 
