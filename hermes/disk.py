@@ -94,6 +94,11 @@ def is_there(path: Place) -> bool:
     return os.path.exists(path)
 
 
+def is_taken(path: Place) -> bool:
+    """Tell whether a file or a folder has this name, or a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
 def closed_above(path: Place) -> str | None:
     """Return the nearest existing folder above the path if nothing can be made in it, else None."""
     above = os.path.dirname(os.path.realpath(path))

@@ -17,8 +17,8 @@ from hermes.config import logs, reading as configuration
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError
 from hermes.hook import runtime
-from hermes.storage import folders, installed_files as files
-from hermes.storage.home import Home
+from hermes.storage import installed_files as files
+from hermes.storage.home import Home, is_usable
 
 _COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/completions/hermes.fish")
 """Where `hermes --install-completion` writes, by the rules of typer."""
@@ -115,7 +115,7 @@ def _places(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[Pa
     yield usual if file.parent == usual else file
     store = _store(config_path, environ)
     with suppress(OSError):
-        if folders.is_usable(store):
+        if is_usable(store):
             yield store
     log = (Log() if config is None else config.log).file
     if log.parent == platformdirs.user_log_path("hermes"):

@@ -23,13 +23,13 @@ from hermes.model.card import MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
-from hermes.storage import folders, names
+from hermes.storage import names
 from hermes.storage.archive import Done, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
-from hermes.storage.home import Home
+from hermes.storage.home import RECORDS, Home
 from hermes.storage.prompt_files import FOLDER, PromptFolder
 from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
-from hermes.storage.records import MemoryRecords, RecordFiles, is_there
+from hermes.storage.records import MemoryRecords, RecordFiles
 from hermes.storage.store import Changed, Missed, Store
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class FileStore(Store):
         self._phone_lock = root / "locked"
         self._done = Done(root / "done")
         self._quarantine = home.spoilt
-        notices, prompts, cards = (root / name for name in folders.RECORDS)
+        notices, prompts, cards = (root / name for name in RECORDS)
         self.notices = RecordFiles(notices, NOTICES, self._quarantine)
         self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
         self.cards = RecordFiles(cards, CARDS, self._quarantine)
@@ -95,7 +95,7 @@ class FileStore(Store):
     # --- the lock against a lost phone -----------------------------------------------------------------
 
     async def is_phone_locked(self) -> bool:
-        return is_there(self._phone_lock)
+        return disk.is_taken(self._phone_lock)
 
     async def lock_phone(self) -> None:
         self.home.make()  # a phone can be locked before the first question
@@ -115,7 +115,7 @@ class FileStore(Store):
         """Make or check the folders, remove leftover temporary files, and return the pending entries."""
         self.home.make()
         with self.home.writing():
-            names_of = ("quarantine", FOLDER, *folders.RECORDS)
+            names_of = ("quarantine", FOLDER, *RECORDS)
             places = (self._root, self._pending, *(self._root / name for name in names_of), *self._done.months())
             swept = sum(disk.sweep(folder) for folder in places)
             for month in self._done.unlisted():  # an earlier version of Hermes wrote no lists
@@ -194,7 +194,7 @@ class FileStore(Store):
         """Write an entry from memory if its file is lost or has a lower revision. Raises as `change`."""
         path = self._path(entry.id)
         with self.home.writing():
-            if not is_there(path):
+            if not disk.is_taken(path):
                 if self._done.places(path.name):
                     raise Missing(f"entry {entry.id} was settled")
                 return self._add(entry)
@@ -279,7 +279,7 @@ class FileStore(Store):
     def _add(self, entry: Entry) -> Entry:
         path = self._path(entry.id)
         with self.home.writing():
-            if is_there(path):
+            if disk.is_taken(path):
                 raise Conflict(f"there is an entry {entry.id} already")
             disk.write(path, ENTRIES.encode(entry))
             return entry

@@ -16,7 +16,7 @@ from hermes import disk
 from hermes.errors import NotSaved, StoreError
 from hermes.hook import spool
 from hermes.model.chat_memory import Followed, Servers
-from hermes.storage import folders, process_lock
+from hermes.storage import process_lock
 from hermes.storage.archive import Quarantine, entry_files
 from hermes.storage.codec import SERVERS
 
@@ -24,6 +24,18 @@ log = logging.getLogger(__name__)
 
 LISTENER: Final = "listener"
 """The name of the lock that the listener of a folder holds."""
+_FOLDERS: Final = ("pending", "done", "quarantine", "locks")
+RECORDS: Final = ("notices", "prompts", "cards")
+_OF_HOOKS: Final = ("inbox", "wait")
+_MARKS = {"pending", "store.lock"}  # not "inbox": a hook makes it in any folder that the configuration names
+_FILES = {"telegram.json", "locked", "machine", "refused", "servers.json", spool.TAKES_PROMPTS}
+_KNOWN = _MARKS | _FILES | {*_FOLDERS, *RECORDS, *_OF_HOOKS, "run", "log", "plugins", "files"}
+
+
+def is_usable(root: Path) -> bool:
+    """Tell whether this folder is a store, or can become one: it holds no other things. Raises OSError."""
+    found = {path.name for path in disk.listing(root)}
+    return bool(found & _MARKS) or found <= _KNOWN
 
 
 class Home:
@@ -61,15 +73,27 @@ class Home:
             StoreError: the folder belongs to another user, or holds other things.
             NotSaved: the folder cannot be made.
         """
-        folders.make(self.root)
+        self.check()
+        with disk.saving(self.root):
+            disk.own_folder(self.root)
+            spool.machine(self.root)  # first, because these folders mark a store that is in use
+            for name in _FOLDERS:
+                disk.own_folder(self.root / name)
 
     def check(self) -> None:
-        """Check, without a change, that the folder holds no other things. Raises StoreError, NotSaved."""
-        folders.check(self.root)
+        """Check, without a change, that the folder holds no other things.
+
+        Raises:
+            StoreError: it holds other things.
+            NotSaved: it cannot be read.
+        """
+        with disk.saving(self.root):
+            if not is_usable(self.root):
+                raise StoreError(f"{self.root} holds other things; set store.path to a folder of its own")
 
     def is_whole(self) -> bool:
         """Tell whether none of its folders was removed."""
-        return folders.are_whole(self.root)
+        return all(disk.is_taken(self.root / name) for name in _FOLDERS)
 
     def machine(self) -> str:
         """Return the id of this machine. Raises NotSaved: it does not exist yet and cannot be made."""
@@ -99,7 +123,12 @@ class Home:
 
     def let_prompts(self, *, on: bool) -> None:
         """Tell plugins and hooks whether prompts from the phone are on. Raises NotSaved."""
-        folders.let_prompts(self.root, on=on)
+        with disk.saving(self.root):
+            mark = self.root / spool.TAKES_PROMPTS
+            if not on:
+                mark.unlink(missing_ok=True)
+            elif not self.takes_prompts():
+                disk.write(mark, b"prompts from the phone are on\n")
 
     # --- the servers of its agents ------------------------------------------------------------------------------------
 
@@ -138,10 +167,17 @@ class Home:
             Held: another process has the lock; the sentence says which.
             StoreError, NotSaved: as `make`.
         """
-        folders.make(self.root)
-        folders.check_hook_folders(self.root)
+        self.make()
+        self._check_hook_folders()
         with disk.saving(self._locks):
             return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
+
+    def _check_hook_folders(self) -> None:
+        """Check the folders that hooks make. Without them no question comes, and no answer goes. Raises as `make`."""
+        for name in _OF_HOOKS:
+            if disk.is_taken(self.root / name):
+                with disk.saving(self.root / name):
+                    disk.own_folder(self.root / name)
 
     def holder(self, name: str) -> process_lock.Holder | None:
         """Return the process that holds the lock `name`, or None."""

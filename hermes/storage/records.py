@@ -6,7 +6,6 @@ A damaged file goes to quarantine and costs only its own record; a file that a n
 import contextlib
 import dataclasses
 import logging
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,7 +73,7 @@ class RecordFiles(RecordStore[R]):
                 raise Missing(f"there is no record {record_id}") from None
 
     async def create(self, record: R) -> R:
-        if is_there(self._path(record.id)):
+        if disk.is_taken(self._path(record.id)):
             raise Conflict(f"there is a record {record.id} already")
         return self._save(record)
 
@@ -100,7 +99,7 @@ class RecordFiles(RecordStore[R]):
         return saved
 
     def _make_folder(self) -> None:
-        if not os.path.lexists(self._folder.parent):
+        if not disk.is_taken(self._folder.parent):
             raise NotSaved(f"the folder {self._folder.parent} was removed")
         disk.own_folder(self._folder)
 
@@ -149,11 +148,6 @@ class MemoryRecords(RecordStore[R]):
     def _kept(self, record: R) -> R:
         kept = self._records[record.id] = _next_revision(record)
         return kept
-
-
-def is_there(path: Path) -> bool:
-    """Tell whether there is a file at this path."""
-    return os.path.lexists(path)
 
 
 def _next_revision(record: R) -> R:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.hook import prompt_files, spool, sweeping
-from hermes.storage import folders
+from hermes.storage.home import Home
 from tests.harness.processes import stop, until
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Desk:
         self.root = root
         self.store = root / "store"
         spool.keep_machine(self.store, MACHINE)
-        folders.let_prompts(self.store, on=True)
+        Home(self.store).let_prompts(on=True)
         self.running: list[Process] = []
 
     def command(self, agent: str, *more: str) -> list[str]:
@@ -144,7 +144,7 @@ def test_with_prompts_off_no_hook_waits(desk: Desk) -> None:
     """None begins to wait, and one that waits leaves."""
     waits = desk.start(STARTED)
     desk.waits()
-    folders.let_prompts(desk.store, on=False)
+    Home(desk.store).let_prompts(on=False)
     assert ended(waits) == (0, b"", b"")
     assert ended(desk.start(STARTED)) == (0, b"", b"")
     assert not prompt_files.waiting(desk.store)

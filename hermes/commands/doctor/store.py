@@ -12,7 +12,7 @@ from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
-from hermes.storage import folders
+from hermes.storage.home import is_usable
 
 AREA = Area("Store")
 
@@ -47,7 +47,7 @@ def _place(around: Around) -> list[Finding]:
         seen = f"{root} cannot be made: {above} is not a folder that you may write to"
         return [AREA.broken("folder", seen, f"free the way to it, or {_ELSEWHERE}")]
     with suppress(OSError):  # the check "writing" says why it cannot be read
-        if not folders.is_usable(root):
+        if not is_usable(root):
             return [AREA.broken("folder", f"{root} holds other things, and is left as it is", _ELSEWHERE)]
     return []
 
