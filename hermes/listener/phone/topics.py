@@ -104,7 +104,7 @@ class Topics:
 
     def is_apart(self, source: Source) -> bool:
         """Tell whether the messages about a session stand in a topic, as far as is known."""
-        return topics.about(source, self._mode) is not None and not self._memory.at.no_topic
+        return self._about(source) is not None and not self._memory.at.no_topic
 
     def at(self, chat_id: int, thread_id: int) -> Topic | None:
         """Return the topic of ours with this id, None if it is not one, or topics are off."""
@@ -124,7 +124,7 @@ class Topics:
 
     async def _thread(self, chat_id: int, source: Source, agent_name: str) -> int:
         """Return the topic to post to, 0 for the main list."""
-        wanted = topics.about(source, self._mode)
+        wanted = self._about(source)
         if wanted is None:
             return 0
         known = topics.find(self._memory.at.topics, chat_id, wanted)
@@ -136,6 +136,10 @@ class Topics:
             if known is not None:
                 return known.thread_id
             return await self._made(chat_id, wanted, agent_name)
+
+    def _about(self, source: Source) -> Source | None:
+        """As `topics.about`; None if topics are off."""
+        return None if self._mode == "off" else topics.about(source, self._mode)
 
     def _used(self, known: Topic, wanted: Source) -> None:
         """Note the use of a topic; give it another name if its session has another title."""
