@@ -79,7 +79,7 @@ class Intake:
             log.error("a turn has no notice: %s", error)  # noqa: TRY400 (no defect)
 
     async def _take(self, signal: AskSignal, heard_by: str = "") -> None:
-        if isinstance(signal, Asked):
+        if isinstance(signal, Asked) and signal.ask.permission is not None:
             ask = admitted(signal.ask, self._rules)
             if ask is None:
                 self._errands.dismiss(signal.ask)
