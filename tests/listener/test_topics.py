@@ -187,8 +187,8 @@ async def overtaken(office: Office, *, by_subagent: bool = False) -> tuple[Sourc
 async def test_an_answer_that_comes_too_late_is_no_prompt(office: Office, is_closed: bool, by_subagent: bool) -> None:
     """The question was answered at the computer while the person typed; the next text is a prompt again."""
     await office.open()
-    queue: Any = office.home.listener._parts.phone.queue
-    async with held(queue, "put_away") as gate:
+    entries: Any = office.home.listener._parts.entries
+    async with held(entries, "close") as gate:
         source, asked = await overtaken(office, by_subagent=by_subagent)
         if is_closed:
             gate.open()

@@ -82,7 +82,8 @@ class PermissionQueue:
                     return BEHIND_LOOK_S
                 if other.state.phase == "settled" and other.phone.message_id is not None and self._is_shown(other):
                     with self._entries.apart(other_id):
-                        await self.put_away(other)
+                        if await self._entries.close(other):
+                            self.note_closed(other)
         return self._refusing_s(entry)
 
     def _is_over(self, entry: Entry) -> bool:
@@ -136,13 +137,8 @@ class PermissionQueue:
         """Tell whether the entry has just replaced another one, so that a tap may have been meant for that one."""
         return 0 <= self._entries.now() - self._moved_s.get(entry_id, -math.inf) < FRESH_S
 
-    async def put_away(self, entry: Entry) -> None:
-        """Close an entry that has not changed; keep its message if the next one of its session may replace it.
-
-        Raises StoreError.
-        """
-        if not await self._entries.close(entry):
-            return
+    def note_closed(self, entry: Entry) -> None:
+        """Remember the message of an entry that was closed, if the next one of its session may replace it."""
         phone, decision = entry.phone, entry.state.decision
         if phone.message_id is None or not (entry.ask.permission is not None or _was_given_up(entry)):
             return

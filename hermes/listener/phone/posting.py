@@ -351,7 +351,8 @@ class Posting:
         if _goes_on(entry) and not entry.state.working and 0 <= passed_s < LINGER_S:
             return LINGER_S - passed_s
         log.info("closed: entry %s, %s", entry.id, outcome.kind)
-        await self._queue.put_away(entry)
+        if await self._entries.close(entry):
+            self._queue.note_closed(entry)
         return None
 
     async def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
