@@ -68,8 +68,15 @@ class Arrivals:
             self._background.spawn(self._list_until_known(unknown))
         return count
 
-    async def take(self, asked: Asked) -> None:
-        """Take in an ask that an event told of. Raises AgentError, StoreError."""
+    async def take(self, signal: Signal) -> None:
+        """Take in what an event told: a new ask, or the news of earlier ones or of a session. Raises StoreError."""
+        if isinstance(signal, Asked):
+            await self._take_ask(signal)
+        else:
+            await self._intake.take(signal, heard_by=self._server.name)
+
+    async def _take_ask(self, asked: Asked) -> None:
+        """Take in an ask, a new one with its context."""
         source = asked.ask.source
         is_known = self._entries.find(source) is not None or await self._entries.is_closed(source)
         if not is_known:
@@ -80,10 +87,6 @@ class Arrivals:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
             self._errands.hint(entry.id, Doubted())
         self._learn_later(asked.ask)
-
-    async def take_news(self, signal: Signal) -> None:
-        """Take in what an event told of earlier asks, or of a session. Raises StoreError."""
-        await self._intake.take(signal, heard_by=self._server.name)
 
     async def _list_all(self, folders: Collection[str], *, until_s: float | None = None) -> tuple[int, set[str]]:
         """Take in what is pending in these folders; wait for their lists until then, by the time of the event loop.

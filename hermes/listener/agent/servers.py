@@ -178,11 +178,9 @@ class Follower:
     async def _hear(self, signal: Signal, directory: str) -> None:
         """Take one event in. A new ask is shown with its context, which the stream most often has brought."""
         self._is_hearing = True
+        await self._arrivals.take(signal)
         if isinstance(signal, Asked):
-            await self._arrivals.take(signal)
             self._look_for_requests()
-        else:
-            await self._arrivals.take_news(signal)
         if isinstance(signal, Quiet):
             since_s = min(self._told_since_s, self._now() - NEWS_S)
             self.turn_ends.look(signal.session_id, directory, since_s)
