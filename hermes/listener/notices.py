@@ -15,13 +15,11 @@ from hermes.listener.records import Records, Workers
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
 from hermes.model.notice import Begun, Notice, Retry
-from hermes.model.signals import Busy, Quiet, Retrying, SessionEnded, TurnBegan, TurnEnded, TurnStopped
+from hermes.model.signals import Busy, Quiet, Retrying, SessionEnded, TurnBegan, TurnEnded, TurnReport, TurnStopped
 from hermes.storage.names import random_id
 from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
-
-TurnReport = Busy | Quiet | Retrying | TurnBegan | TurnEnded | TurnStopped | SessionEnded
 
 MOST: Final = 200
 """The notices of so many sessions are kept; the one whose last turn is the oldest goes first."""

@@ -134,5 +134,5 @@ class Retrying:
 
 
 AskSignal = Asked | Announced | Replied | Dismissed | Quiet | Busy
-TurnSignal = TurnBegan | TurnEnded | TurnStopped | SessionEnded | Retrying
-Signal = AskSignal | TurnSignal
+TurnReport = TurnBegan | TurnEnded | TurnStopped | SessionEnded | Retrying | Quiet | Busy
+Signal = AskSignal | TurnReport

@@ -14,11 +14,10 @@ from hermes.listener.agent.hooks import WaitingHooks
 from hermes.listener.agent.turns import Turns
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
-from hermes.listener.notices import TurnReport
 from hermes.model.ask import Ask
 from hermes.model.entry import Closed, Entry
 from hermes.model.errand import Fact, NewsCame
-from hermes.model.signals import Announced, Asked, AskSignal, Dismissed, Replied, Signal, TurnEnded
+from hermes.model.signals import Announced, Asked, AskSignal, Dismissed, Replied, Signal, TurnEnded, TurnReport
 
 log = logging.getLogger(__name__)
 

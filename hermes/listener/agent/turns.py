@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.listener.kept import Kept
-from hermes.listener.notices import TurnReport
 from hermes.model.prompt import Prompt, RecordState, Sight
 from hermes.model.prompt_events import Seen
-from hermes.model.signals import Busy, TurnBegan, TurnEnded, TurnStopped
+from hermes.model.signals import Busy, TurnBegan, TurnEnded, TurnReport, TurnStopped
 
 
 class Turns:
