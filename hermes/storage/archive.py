@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes import disk
+from hermes.hook import spool
+from hermes.model.entry import Entry
 
 _MONTH = re.compile(r"\d{4}-\d\d")
 _CLOSED = "closed"
@@ -24,6 +26,13 @@ _CLOSED = "closed"
 def entry_files(folder: Path) -> list[Path]:
     """Return the entry files in this folder, sorted by name."""
     return [path for path in disk.listing(folder) if path.suffix == ".json" and path.name[0] != "."]
+
+
+def closed_line(entry: Entry) -> str:
+    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" for each part that is missing."""
+    source = entry.ask.source
+    wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
+    return f"{wait_id} {entry.code or '-'} {source.agent}"
 
 
 class Done:

@@ -24,11 +24,11 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 from hermes.storage import names
-from hermes.storage.archive import Done, entry_files
+from hermes.storage.archive import Done, closed_line, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import RECORDS, Home
 from hermes.storage.prompt_files import FOLDER, PromptFolder
-from hermes.storage.reading import Survey, closed_line, read_chat, read_entry, surveyed
+from hermes.storage.reading import Survey, read_chat, read_entry, surveyed
 from hermes.storage.records import MemoryRecords, RecordFiles
 from hermes.storage.store import Changed, Missed, Store
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from hermes import disk
 from hermes.errors import Missing, StoreError, TooNew, Unreadable
-from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage.codec import CHATS, ENTRIES
@@ -20,13 +19,6 @@ class Survey:
     damaged: tuple[tuple[Path, str], ...]
     too_new: tuple[Path, ...]
     unread: tuple[tuple[Path, str], ...]
-
-
-def closed_line(entry: Entry) -> str:
-    """Return the line of the list of closed asks: "WAITID CODE AGENT", with "-" for each part that is missing."""
-    source = entry.ask.source
-    wait_id = "-" if source.request_id is None else spool.wait_id(source.agent, source.machine, source.request_id)
-    return f"{wait_id} {entry.code or '-'} {source.agent}"
 
 
 def _content(path: Path) -> bytes:
