@@ -9,12 +9,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
-
-import httpx_sse
 
 from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import engine2, events, proof, turns, wire
@@ -352,7 +349,3 @@ class OpenCodeServer(Client):
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         return events.listen(self)
-
-    def listening(self) -> AbstractAsyncContextManager[AsyncIterator[httpx_sse.ServerSentEvent]]:
-        """Subscribe to the events of all directories; see `Api.listening`."""
-        return self.api.listening()

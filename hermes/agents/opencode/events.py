@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,35 +27,35 @@ _DISPOSED = frozenset({_INSTANCE_DISPOSED, "global.disposed"})
 
 async def listen(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:
     """Connect, and yield signals and disposes until the stream breaks. Raises AgentError."""
+    version = await server.health()  # has a short time-out: 1.18.33 never answers a request that comes too early
     try:
-        async with contextlib.aclosing(_events(server)) as stream:
-            async for one in stream:
-                server.living.is_read = False  # the caller may be slow, or never ask for the next event
-                yield one
-                server.living.is_read = True
+        async with server.api.listening() as events:
+            async for event in events:
+                for one in _told(event.data, version, server):
+                    server.living.is_read = False  # the caller may be slow, or never ask for the next event
+                    yield one
+                    server.living.is_read = True
     finally:
         server.living.forget()
         server.beginnings.forget()
 
 
-async def _events(server: OpenCodeServer) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-    version = await server.health()  # has a short time-out: 1.18.33 never answers a request that comes too early
-    async with server.listening() as events:
-        async for event in events:
-            try:
-                read = decode(wire.Event, event.data)
-                heard = signal_of(read, server)
-                server.note(read, heard)
-            except (ValueError, PayloadError) as error:
-                _LOG.warning("server %s: an event is ignored: %s", server.name, error)
-                continue
-            if read.type == "server.connected":
-                _LOG.info("server %s: following OpenCode %s", server.name, version)
-                yield Connected(version)
-            if read.type in _DISPOSED:
-                yield Disposed(read.directory if read.type == _INSTANCE_DISPOSED else "")
-            if heard is not None:
-                yield Heard(heard, read.directory)
+def _told(data: str, version: str, server: OpenCodeServer) -> Iterator[Connected | Heard | Disposed]:
+    """Note an event, and yield what the caller has to know of it."""
+    try:
+        read = decode(wire.Event, data)
+        heard = signal_of(read, server)
+        server.note(read, heard)
+    except (ValueError, PayloadError) as error:
+        _LOG.warning("server %s: an event is ignored: %s", server.name, error)
+        return
+    if read.type == "server.connected":
+        _LOG.info("server %s: following OpenCode %s", server.name, version)
+        yield Connected(version)
+    if read.type in _DISPOSED:
+        yield Disposed(read.directory if read.type == _INSTANCE_DISPOSED else "")
+    if heard is not None:
+        yield Heard(heard, read.directory)
 
 
 def signal_of(event: wire.Event, server: OpenCodeServer) -> Signal | None:

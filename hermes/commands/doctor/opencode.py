@@ -142,7 +142,7 @@ async def _questions(server: OpenCode, there: OpenCodeServer, ttl_s: float) -> l
 
 async def _events(server: OpenCode, there: OpenCodeServer) -> list[Finding]:
     check = f"{server.name}: events"
-    async with there.listening() as events:
+    async with there.api.listening() as events:
         async for event in events:
             with contextlib.suppress(ValueError):
                 if decode(wire.Event, event.data).type == "server.connected":

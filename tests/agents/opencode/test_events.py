@@ -393,7 +393,7 @@ async def test_a_compressed_stream_is_refused() -> None:
 
     async with server(compressed) as desk:
         with pytest.raises(AgentRefused, match="a compressed event stream"):
-            async with desk.listening():
+            async with desk.api.listening():
                 pass
     assert asked == ["identity"]
 
@@ -424,7 +424,7 @@ async def test_a_stream_whose_answer_never_begins_is_given_up(monkeypatch: pytes
     transport = httpx.MockTransport(never)
     async with OpenCodeServer(Api("desk", "http://desk.test", transport=transport), machine="m") as desk:
         with pytest.raises(AgentAway, match="no answer in time"):
-            async with desk.listening():
+            async with desk.api.listening():
                 pass
 
 

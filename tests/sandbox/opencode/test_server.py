@@ -360,7 +360,7 @@ async def test_a_password_is_wanted_everywhere(agent: ScriptedAgent) -> None:
             with pytest.raises(Unauthorized):
                 await desk.health()
             with pytest.raises(Unauthorized):
-                async with desk.listening():
+                async with desk.api.listening():
                     pass
     async with client(agent, "hunter2") as desk:
         assert await desk.health() == agent.version
@@ -372,7 +372,7 @@ async def test_a_stream_may_be_refused(agent: ScriptedAgent) -> None:
     agent.fault("events", status=400)
     async with client(agent) as desk:
         with pytest.raises(AgentRefused, match="400"):
-            async with desk.listening():
+            async with desk.api.listening():
                 pass
 
 
