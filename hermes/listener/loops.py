@@ -165,9 +165,6 @@ class Loops:
             if worker == "errand" and not is_ours:
                 continue
             parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker == "phone" else 0.0)
-        if parts.phone_side is not None:
-            for behind in parts.phone_side.queue.behind(entry):
-                parts.steps.kick("phone", behind.id)
 
     # --- the inbox ----------------------------------------------------------------------------------------------------
 

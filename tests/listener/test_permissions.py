@@ -105,7 +105,7 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
         patch.setattr(permission_queue, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
         await home.person.taps(first, "Allow once")
         second = await home.person.sees("echo two", buttons=True)
-        await until(lambda: home.listener._parts.phone.queue._moved_s, "the move noted")
+        await until(lambda: home.listener._parts.phone.posting._queue._moved_s, "the move noted")
         hasty = home.person.tap(second, "Allow once")
         assert "look first" in await home.person.toast(hasty)
     (behind,) = [entry for entry in home.entries() if entry.ask.source.request_id == two]

@@ -57,7 +57,6 @@ class PhoneParts:
     outbox: Outbox
     messenger: Messenger
     link: ChatLink
-    queue: PermissionQueue
     commands: Commands
     connection: Connection
     updates: Updates
@@ -146,7 +145,6 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         outbox,
         messenger,
         link,
-        queue,
         commands,
         connection,
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),

@@ -57,12 +57,12 @@ class PermissionQueue:
         self._moved_s: dict[str, float] = {}
 
     def behind(self, over: Entry) -> list[Entry]:
-        """Return the permissions that may follow this one now that it is settled."""
+        """Return the permissions that wait for this one, and may follow now that it is settled."""
         if over.ask.permission is None or over.state.phase != "settled":
             return []
         session = over.ask.source.session
         others = (entry for entry in self._entries.all() if entry.ask.source.session == session)
-        return [entry for entry in others if entry.ask.permission is not None]
+        return [entry for entry in others if entry.ask.permission is not None and entry.state.phase != "settled"]
 
     async def wait_s(self, entry: Entry) -> float | None:
         """Return the seconds until the next check if it is not this permission's turn yet, else None.

@@ -89,6 +89,8 @@ class Posting:
         entry = self._entries.get(entry_id)
         if entry is None or entry.state.phase == "matching":
             return None
+        for behind in self._queue.behind(entry):
+            self._entries.wakes.put(behind.id, "phone")
         try:
             return await self._next(entry)
         except ChatRefused as error:
@@ -115,8 +117,6 @@ class Posting:
     async def _post(self, entry: Entry) -> float | None:
         if self._is_over_unseen(entry):
             await self._entries.close(entry)
-            for behind in self._queue.behind(entry):
-                self._entries.wakes.put(behind.id, "phone")
             return None
         if entry.id not in self._unnoted:
             async with self._few:
