@@ -11,7 +11,7 @@ from hermes.core.permission_rules import Rules, admitted
 from hermes.errors import Deposed, NotSaved, StoreAway, StoreError
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
-from hermes.listener.agent.turns import Turns
+from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.model.ask import Ask
@@ -34,7 +34,7 @@ class Intake:
 
     def __init__(self, entries: Entries, kept: Kept, errands: Errands, hooks: WaitingHooks, *, rules: Rules) -> None:
         self._entries = entries
-        self._turns = Turns(kept)
+        self._turn_reports = TurnReports(kept)
         self._prompts = kept.prompts
         self._errands = errands
         self._hooks = hooks
@@ -62,7 +62,7 @@ class Intake:
 
     async def take_receipt(self, record_id: str) -> None:
         """Note that a hook has taken this prompt into its session. Raises NotSaved."""
-        await self._turns.taken(record_id)
+        await self._turn_reports.taken(record_id)
 
     async def _take_turn(self, signal: TurnReport, heard_by: str) -> None:
         """Keep the report of a turn. A hook's report that cannot be kept is dropped, unless nothing can be saved now.
@@ -70,7 +70,7 @@ class Intake:
         Otherwise it would stay in the inbox, and hold up the questions behind it.
         """
         try:
-            await self._turns.take(signal)
+            await self._turn_reports.take(signal)
         except StoreError as error:
             is_out = isinstance(error, NotSaved) and (error.disk_full or self._entries.store.is_shared)
             if heard_by or is_out or isinstance(error, StoreAway | Deposed):

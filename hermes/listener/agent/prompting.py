@@ -21,7 +21,7 @@ from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import moved, refusal
 from hermes.core.prompts import CONFIRM_S, LOOK_S, Look, MakeSession, Send, Stop
 from hermes.errors import AgentAway, AgentError, AgentRefused, Missing, NotThere
-from hermes.listener.agent.turns import Turns
+from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.kept import Kept
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.ask import Source
@@ -54,7 +54,7 @@ class Prompting:
         """`projects` are those that the phone may write to, () for all; None if prompts are off."""
         self._prompts = kept.prompts
         self._notices = kept.notices
-        self._turns = Turns(kept)
+        self._turn_reports = TurnReports(kept)
         self._ways = ways
         self._servers = servers
         self._store = store
@@ -211,7 +211,7 @@ class Prompting:
             turn = await server.turn(source.session_id, source.directory)
             written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)
             if turn is not None and (turn.ended_s >= written_s or self._prompts.has_begun(turn)):
-                await self._turns.take(TurnEnded(turn))
+                await self._turn_reports.take(TurnEnded(turn))
 
     async def _has_changed(self, prompt: Prompt, target: Target, way: PromptWay) -> bool:
         """Tell whether the phone was locked, or the session has gone to work, while the files were read."""

@@ -17,7 +17,7 @@ from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
 from hermes.listener.agent import hook_prompts
 from hermes.listener.agent.hook_prompts import HELD_S, LIES_S, LOST_S, STARTING_S, HookPrompts
-from hermes.listener.agent.turns import Turns
+from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.kept import Kept
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
@@ -51,7 +51,7 @@ class House:
         self.root = root
         self.store = a_store(root, now=lambda: self.now_s)
         self.kept = Kept(self.store, NoticeRules(has_prompts=True), Wakes())
-        self.turns = Turns(self.kept)
+        self.turns = TurnReports(self.kept)
         home, kept = self.store.home, self.kept
         self.way = HookPrompts(AGENT, "oh-my-pi", CAN, home=home, host="laptop", kept=kept, sleep=self.sleep)
         self.held: int | None = None

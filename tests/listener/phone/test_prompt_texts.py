@@ -11,7 +11,7 @@ import pytest
 
 from hermes.core.prompts import NO_EFFECT_S
 from hermes.errors import AgentRefused
-from hermes.listener.agent.turns import Turns
+from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.phone import messenger
 from hermes.listener.phone.prompt_lines import PROGRESS_S
 from hermes.model.notice import Retry, Turn
@@ -89,7 +89,7 @@ async def test_the_end_of_the_turn_before_a_prompt_is_told(desk: Desked, shop: S
     await desk.phase("queued")
     at_s = desk.home.clock.now()
     turn = Turn(shop, "OpenCode", "msg_2", at_s - 200, at_s, "And now?")
-    turns = Turns(desk.kept)
+    turns = TurnReports(desk.kept)
     await turns.take(TurnEnded(turn))
     desk.desk.end(shop.session_id)
     await desk.looks()

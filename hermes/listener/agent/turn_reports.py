@@ -10,7 +10,7 @@ from hermes.model.prompt_events import Seen
 from hermes.model.signals import Busy, TurnBegan, TurnEnded, TurnReport, TurnStopped
 
 
-class Turns:
+class TurnReports:
     """Takes in turns. Each report may come twice; a turn may be told to begin or to end again if it goes on."""
 
     def __init__(self, kept: Kept) -> None:
