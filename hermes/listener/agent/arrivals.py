@@ -78,12 +78,12 @@ class Arrivals:
     async def _take_ask(self, asked: Asked) -> None:
         """Take in an ask, a new one with its context."""
         source = asked.ask.source
-        is_known = self._entries.find(source) is not None or await self._entries.is_closed(source)
-        if not is_known:
+        is_new = self._entries.find(source) is None
+        if is_new:
             asked = Asked(await self._server.context(asked.ask))
         await self._intake.take(asked, heard_by=self._server.name)
         entry = self._entries.find(source)
-        if entry is not None and not is_known and not asked.ask.source.session_title:
+        if entry is not None and is_new and not asked.ask.source.session_title:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
             self._errands.hint(entry.id, Doubted())
         self._learn_later(asked.ask)
