@@ -109,8 +109,9 @@ class Posting:
         wait_s = self._settles_in(entry)
         if wait_s > 0:
             return wait_s
-        if main(entry, self._look).digest != entry.phone.drawn:
-            return await self._redraw(entry)
+        screen = main(entry, self._look)
+        if screen.digest != entry.phone.drawn:
+            return await self._redraw(entry, screen)
         beside = await self._beside(entry)
         return beside if beside is not None else await self._closed(entry)
 
@@ -222,8 +223,7 @@ class Posting:
         await self._entries.change(entry.id, noted)
         return AT_ONCE
 
-    async def _redraw(self, entry: Entry) -> float:
-        screen = main(entry, self._look)
+    async def _redraw(self, entry: Entry, screen: Screen) -> float:
         message_id = entry.phone.message_id or 0
         try:
             await self._outbox.edit(entry.phone.chat_id, message_id, screen)
