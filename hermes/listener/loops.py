@@ -14,7 +14,8 @@ from hermes.hook import spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.parts import Parts
 from hermes.listener.sd_notify import Supervisor, is_upgraded
-from hermes.listener.wakes import ANSWER_FIRST_S, Wake, due
+from hermes.listener.wakes import ANSWER_FIRST_S, Wake, Worker
+from hermes.model.entry import Entry
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Changed, Missed
 
@@ -161,7 +162,7 @@ class Loops:
         if is_ours:
             parts.agent.errands.changed(entry)
         is_tapped = entry.phone.message_id is not None and entry.state.phase != "settled"
-        for worker in due(entry):
+        for worker in _due(entry):
             if worker == "errand" and not is_ours:
                 continue
             parts.steps.kick(worker, entry.id, after_s=ANSWER_FIRST_S if is_tapped and worker == "phone" else 0.0)
@@ -353,3 +354,16 @@ class Loops:
         sweeping.sweep(self._store.home.root)
         if is_upgraded():
             self._ending.start_again("Hermes was installed again")
+
+
+def _due(entry: Entry) -> tuple[Worker, ...]:
+    """Return the workers that have something to do about the state of this entry."""
+    match entry.state.phase:
+        case "matching":
+            return ("errand",)
+        case "sending":
+            return ("phone", "errand")
+        case "settled":
+            return ("errand", "phone")  # a hook that still waits is released before the entry is closed
+        case _:
+            return ("phone",) if entry.state.due_s is None else ("phone", "join")

@@ -6,8 +6,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hermes.model.entry import Entry
-
 ANSWER_FIRST_S: Final = 0.003
 """The effects of a tap start this much after its acknowledgement, because the person waits for that."""
 
@@ -56,16 +54,3 @@ class Wakes:
         self._some.clear()
         unread, self._unread = list(self._unread), {}
         return unread
-
-
-def due(entry: Entry) -> tuple[Worker, ...]:
-    """Return the workers that have something to do about the state of this entry."""
-    match entry.state.phase:
-        case "matching":
-            return ("errand",)
-        case "sending":
-            return ("phone", "errand")
-        case "settled":
-            return ("errand", "phone")  # a hook that still waits is released before the entry is closed
-        case _:
-            return ("phone",) if entry.state.due_s is None else ("phone", "join")
