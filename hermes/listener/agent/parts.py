@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hermes.agents.either import EitherServer
+from hermes.agents.either_opencode import EitherServer
 from hermes.agents.http import Api
 from hermes.agents.opencode.adapter import AGENT
 from hermes.agents.opencode.client import OpenCodeServer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.either import EitherServer
+from hermes.agents.either_opencode import EitherServer
 from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
