@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Final
 
@@ -259,6 +260,7 @@ class Loops:
 
     async def _look_around(self) -> None:
         """Do what is due every few seconds. Raises StoreError."""
+        time.tzset()  # a laptop travels, and the C library reads the zone of the machine only once
         await self.remember()
         self._ending.look_at_configuration(self._followed)
         await self._parts.agent.strays.release()

@@ -9,7 +9,9 @@ import shutil
 import signal
 import stat
 import sys
+import time
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -173,6 +175,26 @@ async def test_the_clock_is_remembered_now_and_then(home: House) -> None:
     await until(lambda: at_once(store.load_chat(bot_id)).settled_days, "the day on disk")
     home.clock.advance(HOUSEKEEPING_S + 3601)
     await until(lambda: not list((home.store / "done").rglob("*.json")), "the old entry forgotten")
+
+
+async def test_a_machine_that_travels_has_the_quiet_hours_of_its_new_zone(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener runs for months; half a day away from the zone in which it was started, the night is another one."""
+    try:
+        monkeypatch.setenv("TZ", "UTC0")
+        time.tzset()
+        now = datetime.fromtimestamp(home.clock.now(), UTC)
+        hours = "-".join(f"{now + timedelta(hours=by):%H:%M}" for by in (-2, 2))
+        async with home.still(questions={"quiet_hours": hours}) as listener:
+            times = listener._parts.times
+            assert times.is_quiet()
+            monkeypatch.setenv("TZ", "FAR-12")  # a running process does not notice it by itself
+            await listener._loops._look_around()
+            assert not times.is_quiet()
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 async def test_a_wall_clock_that_is_wrong_forgets_nothing(home: House) -> None:
