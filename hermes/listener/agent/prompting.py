@@ -189,7 +189,9 @@ class Prompting:
                 await self._tell_last_turn(prompt, target.source)
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
-        if files and await self._has_changed(prompt, target, way):
+        # All that may have taken long: nothing has left yet.
+        has_waited = bool(files) and not self._is_due(await self._seen(prompt, target, way), target)
+        if has_waited or await self._store.is_phone_locked():
             return 0.0
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime
@@ -212,10 +214,6 @@ class Prompting:
             written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)
             if turn is not None and (turn.ended_s >= written_s or self._prompts.has_begun(turn)):
                 await self._turn_reports.take(TurnEnded(turn))
-
-    async def _has_changed(self, prompt: Prompt, target: Target, way: PromptWay) -> bool:
-        """Tell whether the phone was locked, or the session has gone to work, while the files were read."""
-        return await self._store.is_phone_locked() or not self._is_due(await self._seen(prompt, target, way), target)
 
     def _is_due(self, prompt: Prompt | None, target: Target) -> bool:
         """Tell whether a prompt may be sent to this session now."""

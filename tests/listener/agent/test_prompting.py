@@ -120,8 +120,9 @@ async def test_a_session_that_goes_to_work_while_the_files_are_read_gets_no_prom
     assert [content.files[0].data for _, content in desk.received] == [b"x"]
 
 
-async def test_a_lock_that_comes_while_the_files_are_read_holds_the_prompt(house: House) -> None:
-    """They may be large, and nothing has left yet."""
+@pytest.mark.parametrize("is_bare", [False, True], ids=["files", "words"])
+async def test_a_lock_that_comes_right_before_it_is_sent_holds_a_prompt(house: House, *, is_bare: bool) -> None:
+    """Its files may be large, an agent may need seconds to say what it takes, and nothing has left yet."""
 
     class Locking(Desk):
         async def check(self, source: Source, content: Content) -> None:
@@ -130,6 +131,8 @@ async def test_a_lock_that_comes_while_the_files_are_read_holds_the_prompt(house
 
     desk = Locking()
     _, prompting = await with_picture(house, desk)
+    if is_bare:
+        await house.prompts.change(BEGUN.id, lambda found: replace(found, parts=(Part(7, "fix it"),)))
     assert await prompting.step(BEGUN.id) == 0.0
     assert await house.store.is_phone_locked()
     assert desk.received == []
