@@ -42,8 +42,11 @@ class Notices(Records[Notice]):
         self.now = now
 
     async def forget_before(self, at_s: float) -> None:
-        """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved."""
-        await self.forget(lambda one: not notices.is_behind(one) and _heard_s(one) < at_s)
+        """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved.
+
+        Those of muted sessions stay: a session may go on after weeks.
+        """
+        await self.forget(lambda one: not (one.is_muted or notices.is_behind(one)) and _heard_s(one) < at_s)
 
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.

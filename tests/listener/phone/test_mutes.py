@@ -33,6 +33,17 @@ async def test_a_mute_is_not_forgotten(desk: Desked) -> None:
     assert [one.phase for one in desk.kept.notices.all()] == ["dropped"]
 
 
+async def test_a_mute_outlasts_the_time_for_which_notices_are_kept(desk: Desked) -> None:
+    """The session rests for a month, and then goes on."""
+    source = desk.desk.session("Fix login flow")
+    await ended(desk, source)
+    await desk.home.person.taps(await card(desk), "🔕 Mute")
+    desk.home.clock.advance(30 * 86400.0)
+    await desk.home.listener._parts.phone.upkeep.tidy(desk.kept)
+    await ended(desk, source)
+    assert [one.phase for one in desk.kept.notices.all()] == ["dropped"]
+
+
 async def test_a_mute_holds_for_what_waits_for_the_desk(home: House) -> None:
     """A turn that has ended, and one that keeps trying."""
     desk = Desked(home)
