@@ -1,7 +1,7 @@
 """Pairing: a person proves to be there by sending the bot a code that only this terminal shows.
 
 Telegram drops an update once a later one is asked for. So the offset never passes an update on which a listener might
-act (taps and texts of any user): that update and all later ones stay with Telegram.
+act (taps, texts and edits of any user): that update and all later ones stay with Telegram.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook
 from hermes.chat.incoming import Incoming, Migrated, read_update
 from hermes.chat.poll import pause_after
 from hermes.errors import ChatError, HermesError
-from hermes.model.events import Tap, Text
+from hermes.model.events import Tap, Text, TextEdit
 
 CODE_LASTS_S: Final = 600.0
 POLL_S: Final = 10.0
@@ -126,7 +126,7 @@ def listener_needs(update: Incoming | None) -> bool:
     match update:
         case Text(text=str(words)):
             return not _START.fullmatch(words)
-        case None | Tap() | Text() | Migrated():
+        case None | Tap() | Text() | TextEdit() | Migrated():
             return True
     return False
 

@@ -13,7 +13,7 @@ from hermes.chat.incoming import Blocked, Incoming, Migrated, Other
 from hermes.commands.setup.pairing import BATCH, Code, Heard, Watch, claimed, listener_needs, new_code
 from hermes.errors import ChatAway, HermesError
 from hermes.model.answer import User
-from hermes.model.events import Tap, Text
+from hermes.model.events import Tap, Text, TextEdit
 
 if TYPE_CHECKING:
     from tests.commands.setup.desk import Desk
@@ -57,6 +57,7 @@ def test_what_is_not_the_code(words: str | None) -> None:
         (text("/start"), False),
         (text("/start abc"), False),
         (text("hello", ANN, -7), True),
+        (TextEdit(1, ANN, 1001, 5, "fix it all"), True),  # of a prompt that waits, for example
         (Migrated(1, -7, -8), True),
         (None, True),
         (Blocked(1, 1001), False),
