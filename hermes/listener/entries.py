@@ -297,7 +297,8 @@ class Entries:
         except (NotSaved, StoreAway, Deposed):
             raise
         except StoreError as error:
-            if self._is_news(entry_id, str(error)):
+            was_closed = isinstance(error, Missing) and entry_id not in self._open
+            if not was_closed and self._is_news(entry_id, str(error)):
                 log.error("entry %s: %s", entry_id, error)  # noqa: TRY400 (a bad file, not a defect)
         except Exception as error:  # the guard around one entry: its content may fit together in no way
             if self._is_news(entry_id, repr(error)):

@@ -282,6 +282,16 @@ def test_identities_are_agent_and_ids() -> None:
     assert identities(Source("opencode", "laptop", "ses_1")) == ()
 
 
+def test_the_end_of_an_ask_meanwhile_is_no_fault(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    """What is done with all open asks, one after the other, meets the end of one of them; it leaves no trace."""
+    entry = at_once(shelf.book.create(an_ask()))
+    end(shelf, entry)
+    with shelf.book.apart(entry.id):
+        at_once(shelf.book.change(entry.id, lambda found: found))
+    assert not [one for one in caplog.messages if "there is no" in one]
+    assert not shelf.book._said
+
+
 @pytest.mark.parametrize("error", [NotSaved("the disk is full"), InUse("it is locked")])
 def test_what_was_not_saved_is_told_to_the_caller(shelf: Shelf, error: NotSaved) -> None:
     """News of an agent must be kept and taken again; it would be lost if only the log had the error."""
