@@ -23,6 +23,7 @@ from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
+from hermes.listener.workers import ENDING_S
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Store
 
@@ -293,7 +294,8 @@ class Listener:
             # First of all: a hook that finds nobody from now on starts a listener of its own.
             self._bell.close()
         phone = self._parts.phone_side
-        await self._parts.steps.close()
+        # Without a store nothing may be written any more.
+        await self._parts.steps.close(grace_s=ENDING_S if self._ending.error is None else 0.0)
         await self._parts.background.close()
         if phone is not None:
             phone.connection.close()

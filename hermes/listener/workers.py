@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S: Final = 0.3
 LONGEST_PAUSE_S: Final = 30.0
+ENDING_S: Final = 0.5
+"""A step that is under way at the end of a listener has so long to end."""
 LOCKED_LOOK_S: Final = 2.0
 """A step that a locked phone holds up looks at the lock again after this."""
 
@@ -76,10 +78,17 @@ class Steps:
         except TimeoutError:
             return
 
-    async def close(self) -> None:
-        """Stop at once. All saved work goes on after the next start."""
+    async def close(self, *, grace_s: float = ENDING_S) -> None:
+        """Stop. All saved work goes on after the next start.
+
+        A step under way has `grace_s` to end: it may have sent a message, which is sent again unless that is noted.
+        """
         self._closed = True
         tasks = [run.task for run in self._runs.values() if run.task is not None]
+        for run in self._runs.values():
+            run.kicked.set()  # ends its pause
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_s)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -93,6 +102,8 @@ class Steps:
                 async with self._turn:
                     # One step begins in each turn of the event loop, so that taps are looked at between two of many.
                     await asyncio.sleep(0)
+                if self._closed:
+                    return
                 run.kicked.clear()
                 pause_s = await self._once(name, entry_id, failures)
                 failures = failures + 1 if pause_s is not None and pause_s < 0 else 0

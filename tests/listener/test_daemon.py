@@ -104,6 +104,19 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
     assert len(home.agent.effects) == 1
 
 
+async def test_what_is_being_posted_at_the_end_is_not_posted_again(home: House) -> None:
+    """A listener starts again after an upgrade, for example, while Telegram is slow to say that it took a question."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=0.2, processed=True)
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    await home.stop()
+    await home.start()
+    home.agent.ask([question("And now?")])
+    await home.person.sees("And now?")
+    assert [one.text.count(ASKED) for one in home.person.shown()].count(1) == 1
+
+
 async def test_a_hook_that_rings_at_the_end_disturbs_nothing(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """The inbox is no longer read, and the socket is closed, before workers are stopped: the next hook finds nobody."""
     rings: list[bool] = []
