@@ -23,7 +23,7 @@ READY := .venv/.ready
 DEMO := $(if $(wildcard .venv/.ready),.venv,.cache/demo)
 WHEELED := .cache/wheel/.ready
 
-# What needs no agent and next to no process.
+# What needs no agent, no database and next to no process.
 QUICK := tests/core tests/storage tests/config tests/chat/screens tests/agents \
 	--ignore-glob='*/test_plugin.py' --ignore=tests/agents/test_contract.py
 
@@ -35,7 +35,7 @@ test: check scenes collect $(WHEELED)
 	HERMES_REQUIRE_WHEEL=1 PYTHONSAFEPATH=1 .cache/wheel/bin/python -m pytest $(PYTEST_ARGS) -m "not nightly"
 
 quick: $(READY)
-	$(BIN)/python -m pytest -q -m "not scene" $(QUICK)
+	$(BIN)/python -m pytest -q -m "not scene and not database" $(QUICK)
 
 # Every test with every version, then the fault suite, the soak and the bench.
 nightly: check scenes collect $(WHEELED)

@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that runs a real OpenCode as a scene, so that `-m "not scene"` leaves it out.
+    """Mark every test that runs a real OpenCode as a scene, and each with a real PostgreSQL: `make quick` has neither.
 
     The scenes of the older version go to one worker, which needs only one shared server for them; those of the newest
     go to three, by their files.
@@ -49,6 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()) and item.get_closest_marker("story") is None:
             item.add_marker("nightly")
+        if "postgres" in getattr(item, "fixturenames", ()):
+            item.add_marker("database")
         if "opencode_version" in getattr(item, "fixturenames", ()):
             item.add_marker("scene")
             parameters: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})

@@ -40,7 +40,7 @@ from hermes.model.events import (
     Torn,
     Worked,
 )
-from hermes.model.state import State
+from hermes.model.state import Offer, State
 from tests.asks import ANN, BOB, ask, question, wish
 
 if TYPE_CHECKING:
@@ -118,13 +118,16 @@ def events(an_ask: Ask, state: State) -> Iterator[Event]:
 
 def canonical(state: State) -> State:
     """Forget what only grows and what no event reads any more: which words a text has, what a frozen ask said."""
-    state = replace(state, seen=(), epoch=1)
+    state, offer = replace(state, seen=(), epoch=1), state.offer
     if state.joining is not None:
         state = replace(state, joining=replace(state.joining, parts=state.joining.parts[:1]))
     if state.phase not in {"sending", "settled"}:
-        return replace(state, answers=tuple(replace(a, text=a.text and "words") for a in state.answers))
+        if offer is not None and offer.text != "A":  # which is a label, too
+            offer = replace(offer, text="words")
+        return replace(state, answers=tuple(replace(a, text=a.text and "words") for a in state.answers), offer=offer)
     decision = state.decision and replace(state.decision, answers=())
-    return replace(state, page=0, answers=tuple(Answer() for _ in state.answers), decision=decision)
+    answers = tuple(Answer() for _ in state.answers)
+    return replace(state, page=0, answers=answers, decision=decision, offer=offer and Offer(0, ANN, 7, "words"))
 
 
 def changed(before: State, after: State) -> set[str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -81,9 +80,34 @@ def _without_a_collector() -> Iterator[None]:
     """A walk keeps many values and drops none: to look for rings among them takes long."""
     gc.disable()
     yield
-    for cached in (_plain, done_by_people, _stays, _takes_strays):
-        cached.cache_clear()
+    ONES.clear()
+    for known in KNOWN:
+        known.clear()
     gc.enable()
+
+
+T = TypeVar("T")
+
+ONES: dict[Prompt, Prompt] = {}
+KNOWN: list[dict[int, Any]] = []
+
+
+def one(prompt: Prompt) -> Prompt:
+    """Return the object that stands for all prompts that are equal to this one. To hash a prompt takes long."""
+    return ONES.setdefault(prompt, prompt)
+
+
+def asked_once(fn: Callable[[Prompt], T]) -> Callable[[Prompt], T]:
+    """Ask a pure function once about each prompt of `ONES`, which its id stands for."""
+    known: dict[int, T] = {}
+    KNOWN.append(known)
+
+    def asked(prompt: Prompt) -> T:
+        if id(prompt) not in known:
+            known[id(prompt)] = fn(prompt)
+        return known[id(prompt)]
+
+    return asked
 
 
 class World(NamedTuple):
@@ -112,7 +136,7 @@ class World(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A reachable moment, its clock at 0."""
+    """A reachable moment, its clock at 0. The prompt is of `ONES`."""
 
     prompt: Prompt
     world: World
@@ -175,12 +199,20 @@ def later(here: Place, seconds: float) -> Place | None:
     is_due = world.record == "admitted" and world.session == "idle" and not world.is_dead
     if is_due and seconds >= NO_EFFECT_S:
         return None
-    quiet_s = prompt.quiet_s
-    if quiet_s is not None:
-        quiet_s = -max(age_s for age_s in QUIET_AGES_S if age_s <= seconds - quiet_s)
-    starts_until_s = 0.0 if seconds >= STARTS_S else prompt.starts_until_s
-    aged = replace(prompt, seen_s=-FRESH_S, quiet_s=quiet_s, starts_until_s=starts_until_s)
-    return Place(aged, world._replace(is_written=True, has_begun=False, found_idle=False))
+    return Place(aged(prompt)[seconds], world._replace(is_written=True, has_begun=False, found_idle=False))
+
+
+@asked_once
+def aged(prompt: Prompt) -> dict[float, Prompt]:
+    """The prompt after each pause."""
+    after = {}
+    for seconds in PAUSES_S:
+        quiet_s = prompt.quiet_s
+        if quiet_s is not None:
+            quiet_s = -max(age_s for age_s in QUIET_AGES_S if age_s <= seconds - quiet_s)
+        starts_until_s = 0.0 if seconds >= STARTS_S else prompt.starts_until_s
+        after[seconds] = one(replace(prompt, seen_s=-FRESH_S, quiet_s=quiet_s, starts_until_s=starts_until_s))
+    return after
 
 
 def plain(here: Place) -> Place:
@@ -195,7 +227,7 @@ def plain(here: Place) -> Place:
     return Place(prompt, world if world.sends else world._replace(was_missing=False))
 
 
-@cache
+@asked_once
 def _plain(prompt: Prompt) -> Prompt:
     prompt = replace(prompt, tried_s=0.0, began_s=None, is_away=False)
     if not prompt.is_clear:
@@ -207,7 +239,7 @@ def _plain(prompt: Prompt) -> Prompt:
     if prompt.phase in {"admitted", "running"}:
         stop = "" if prompt.stop == "refused" else prompt.stop  # the person may tap again in either
         prompt = replace(prompt, is_accepted=False, reason="", starts_until_s=STARTS_S, stop=stop)
-    return prompt
+    return one(prompt)
 
 
 # --- the walk -------------------------------------------------------------------------------------------------------
@@ -224,10 +256,10 @@ def by_people(prompt: Prompt) -> Iterator[PromptEvent]:
         yield Continued(Part(8, "c"), None)
 
 
-@cache
+@asked_once
 def done_by_people(prompt: Prompt) -> tuple[tuple[PromptEvent, Prompt], ...]:
     """What comes of that."""
-    return tuple((event, prompts.step(prompt, event)) for event in by_people(prompt))
+    return tuple((event, one(prompts.step(prompt, event))) for event in by_people(prompt))
 
 
 def strays() -> Iterator[PromptEvent]:
@@ -264,7 +296,7 @@ def looked(world: World, sight: Sight) -> World:
 def sent(here: Place) -> Iterator[Edge]:
     """All that may come of a prompt that is sent. Hermes may be killed before it hears of that, or before it sends."""
     prompt, world = here
-    trying = prompts.step(prompt, Trying(0.0))
+    trying = one(prompts.step(prompt, Trying(0.0)))
     yield Edge(here, Trying(0.0), Place(trying, world))  # killed before it left
     text = prompts.content(trying).text
     left = world.left or (text, trying.record_id)
@@ -273,7 +305,7 @@ def sent(here: Place) -> Iterator[Edge]:
     for there in {world, reached(world)}:  # it may arrive although nobody hears so, or although the agent said no
         yield Edge(here, Trying(0.0), Place(trying, there), is_sent=True)
         for told in (Accepted(), Unreached(), refused):
-            yield Edge(here, told, Place(prompts.step(trying, told), there), is_sent=True)
+            yield Edge(here, told, Place(one(prompts.step(trying, told)), there), is_sent=True)
 
 
 def ordered(here: Place, order: PromptOrder | None) -> Iterator[Edge]:
@@ -299,7 +331,7 @@ def ordered(here: Place, order: PromptOrder | None) -> Iterator[Edge]:
                 events.append((StopTold(is_taken=True), ended))
                 yield Edge(here, None, Place(here.prompt, ended._replace(taps=2)))  # killed before it heard
     for event, world in events:
-        yield Edge(here, event, Place(prompts.step(here.prompt, event), world))
+        yield Edge(here, event, Place(one(prompts.step(here.prompt, event)), world))
 
 
 def edges_of(here: Place) -> Iterator[Edge]:
@@ -319,20 +351,20 @@ def edges_of(here: Place) -> Iterator[Edge]:
         is_voice = here.prompt.parts[0].file == VOICE
         came = Heard(7, "a") if is_voice else Fetched(7, "image/png", 20)
         for event in (came, Declined("Telegram does not have it")):
-            yield Edge(here, event, Place(prompts.step(here.prompt, event), here.world))
+            yield Edge(here, event, Place(one(prompts.step(here.prompt, event)), here.world))
 
 
 def walk(case: str) -> Iterator[Edge]:
     """Walk every edge, each once."""
-    known = {Place(CASES[case], World())}
-    queue = deque(known)
+    begun = Place(one(CASES[case]), World())
+    known, queue = {(id(begun.prompt), begun.world)}, deque([begun])
     while queue:
         for edge in edges_of(queue.popleft()):
             yield edge
             there = plain(edge.after)
             is_end = prompts.is_over(there.prompt) or (case in BRIEF and there.world.sends)
-            if not is_end and there not in known:
-                known.add(there)
+            if not is_end and (id(there.prompt), there.world) not in known:
+                known.add((id(there.prompt), there.world))
                 queue.append(there)
 
 
@@ -346,7 +378,7 @@ def what_is_over_stays_over(edge: Edge) -> None:
         assert _stays(after)
 
 
-@cache
+@asked_once
 def _stays(prompt: Prompt) -> bool:
     events = (*by_people(prompt), *strays())
     has_orders = prompts.due(prompt, is_next=True, now_s=0.0) is not None
@@ -389,7 +421,7 @@ def a_stray_event_twice_is_an_event_once(edge: Edge) -> None:
     assert edge.event is None or _takes_strays(edge.after.prompt)
 
 
-@cache
+@asked_once
 def _takes_strays(prompt: Prompt) -> bool:
     once = [(event, prompts.step(prompt, event)) for event in strays()]
     is_once = all(prompts.step(after, event) == after for event, after in once)
@@ -398,11 +430,14 @@ def _takes_strays(prompt: Prompt) -> bool:
 
 def nothing_hangs(edge: Edge) -> None:
     """Hermes has something to do, unless a person has."""
-    prompt = edge.after.prompt
+    assert not _hangs(edge.after.prompt)
+
+
+@asked_once
+def _hangs(prompt: Prompt) -> bool:
     waits = prompt.phase == "unaddressed" or prompt.due_s is not None or prompts.is_stale(prompt, 0.0)
     waits = waits or prompts.wants_files(prompt, 0.0) or bool(prompt_files.heard(prompt))
-    if not prompts.is_over(prompt) and not waits:
-        assert prompts.due(prompt, is_next=True, now_s=0.0) is not None
+    return not prompts.is_over(prompt) and not waits and prompts.due(prompt, is_next=True, now_s=0.0) is None
 
 
 def finished_is_what_the_record_says(edge: Edge) -> None:
