@@ -171,7 +171,7 @@ def ended(notice: Notice, turn: Turn, rules: NoticeRules, now_s: float, *, is_ou
     if known is not None and not is_later_end and (notice.is_ours or is_ours) and _lacks_latest(notice):
         after = replace(after, untold=(*notice.untold, known)[-MOST_UNTOLD:])
     after = replace(after, phase="waiting", heard_s=now_s)
-    return after if _is_wanted(after, turn, rules, now_s) else _dropped(after)
+    return after if _is_wanted(after, turn, rules, now_s) else dropped(after)
 
 
 def is_behind(notice: Notice) -> bool:
@@ -211,7 +211,7 @@ def muted(notice: Notice, *, on: bool) -> Notice:
     """Return the notice after the person wants no more of its session, or wants them again."""
     if not on:
         return replace(notice, is_muted=False)
-    after = notice if notice.phase != "waiting" or notice.is_ours else _dropped(notice)
+    after = notice if notice.phase != "waiting" or notice.is_ours else dropped(notice)
     return replace(after, is_muted=True, retry=notice.retry if notice.retry_shown is not None else None)
 
 
@@ -230,10 +230,10 @@ def _followed(notice: Notice, *, is_ours: bool) -> Notice:
     """Return the notice after the next turn began; `is_ours`: with a prompt from the phone, else at the desk."""
     if notice.phase != "waiting" or notice.is_ours:
         return notice
-    return replace(notice, is_ours=True) if is_ours else _dropped(notice)
+    return replace(notice, is_ours=True) if is_ours else dropped(notice)
 
 
-def _dropped(notice: Notice) -> Notice:
+def dropped(notice: Notice) -> Notice:
     """Return the notice without the words that nobody will see."""
     turn = notice.turn
     if turn is not None:

@@ -23,7 +23,6 @@ from hermes.listener.loops import Ending, Loops
 from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
-from hermes.listener.workers import ENDING_S
 from hermes.model.errand import Woke
 from hermes.storage.store import RENEW_S, Store
 
@@ -294,8 +293,11 @@ class Listener:
             # First of all: a hook that finds nobody from now on starts a listener of its own.
             self._bell.close()
         phone = self._parts.phone_side
-        # Without a store nothing may be written any more.
-        await self._parts.steps.close(grace_s=ENDING_S if self._ending.error is None else 0.0)
+        if self._ending.error is not None:  # without a store nothing may be written any more
+            await self._parts.steps.close(grace_s=0.0)
+        if phone is not None:
+            await phone.outbox.close()  # no message begins any more, and a step notes the one that was being sent
+        await self._parts.steps.close()
         await self._parts.background.close()
         if phone is not None:
             phone.connection.close()
@@ -304,7 +306,6 @@ class Listener:
                 async with asyncio.timeout(REMEMBERING_S):
                     await self._loops.remember()
         if phone is not None:
-            await phone.outbox.close()
             with suppress(HermesError):
                 await phone.bot.close()
         for server in self._parts.agent.servers:

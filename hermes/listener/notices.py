@@ -44,9 +44,15 @@ class Notices(Records[Notice]):
     async def forget_before(self, at_s: float) -> None:
         """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved.
 
-        Those of muted sessions stay: a session may go on after weeks.
+        Of a muted session all but its words stays: it may go on after weeks.
         """
-        await self.forget(lambda one: not (one.is_muted or notices.is_behind(one)) and _heard_s(one) < at_s)
+
+        def is_old(one: Notice) -> bool:
+            return not notices.is_behind(one) and _heard_s(one) < at_s
+
+        await self.forget(lambda one: is_old(one) and not one.is_muted)
+        for muted in [one for one in self.all() if is_old(one) and one.phase != "dropped"]:
+            await self.change(muted.id, notices.dropped)
 
     async def take(self, signal: TurnReport, *, is_ours: bool = False) -> None:
         """Keep an agent's report of its turns; on disk when this returns.

@@ -87,7 +87,7 @@ class Steps:
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         for run in self._runs.values():
             run.kicked.set()  # ends its pause
-        if tasks:
+        if tasks and grace_s:
             await asyncio.wait(tasks, timeout=grace_s)
         for task in tasks:
             task.cancel()

@@ -188,6 +188,19 @@ async def test_two_at_once_are_asked_one_after_the_other(home: House) -> None:
     await until(lambda: len(home.entries()) == 1, "the end of both")
 
 
+async def test_the_end_of_one_wakes_the_next(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the person does not wait for the regular look at those that wait."""
+    monkeypatch.setattr(permission_queue, "BEHIND_LOOK_S", 600.0)
+    await home.start()
+    _, session = await wishes(home, "echo one")
+    first = await home.person.sees("echo one")
+    await wishes(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    await home.person.taps(first, "Allow once")
+    await allows(home, await home.person.sees("echo two", buttons=True))
+    await home.closed()
+
+
 @BOTH
 async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> None:
     """Contract 4: in silence, where nobody saw it; it is not taken for a word at the desk."""

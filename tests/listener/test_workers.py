@@ -196,3 +196,39 @@ async def test_entries_that_wait_to_be_looked_at_count_as_work() -> None:
     await asyncio.gather(steps.idle(20), read())
     assert step.calls == ["e1"]
     assert not steps.busy
+
+
+async def test_a_step_that_pauses_ends_with_the_listener() -> None:
+    """At once, and it is not called again; one under way has a moment to note what it has done."""
+    pausing, under_way, noted = Scripted(30.0), asyncio.Event(), []
+
+    async def working(_: str) -> None:
+        under_way.set()
+        await asyncio.sleep(0)
+        noted.append("a message")
+
+    steps = Steps({"phone": pausing, "notice": working}, Wakes())
+    steps.kick("phone", "e1")
+    await until(lambda: bool(pausing.calls), "a pause")
+    steps.kick("notice", "n1")
+    await under_way.wait()
+    await steps.close()
+    assert pausing.calls == ["e1"]
+    assert noted == ["a message"]
+
+
+async def test_without_a_grace_a_step_writes_nothing_more() -> None:
+    """Its request is answered in the very moment in which the store is lost."""
+    under_way, answered, written = asyncio.Event(), asyncio.Event(), []
+
+    async def step(_: str) -> None:
+        under_way.set()
+        await answered.wait()
+        written.append("a note")
+
+    steps = Steps({"phone": step}, Wakes())
+    steps.kick("phone", "e1")
+    await under_way.wait()
+    answered.set()
+    await steps.close(grace_s=0.0)
+    assert not written

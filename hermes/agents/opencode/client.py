@@ -88,6 +88,7 @@ class OpenCodeServer(Client):
         return tuple(dict.fromkeys(one.directory for one in await self.updated((now() - since_s) * 1000)))
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
+        """Return the sessions that were updated since then (epoch, in milliseconds), newest first."""
         found = await self._all_sessions({"start": int(since_ms), "limit": _SESSIONS})
         found.sort(key=lambda one: one.time.updated, reverse=True)
         return [one for one in found if one.time.updated >= since_ms]

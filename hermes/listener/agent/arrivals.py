@@ -76,14 +76,14 @@ class Arrivals:
             await self._intake.take(signal, heard_by=self._server.name)
 
     async def _take_ask(self, asked: Asked) -> None:
-        """Take in an ask, a new one with its context."""
+        """Take in an ask; one that no entry has, with its context."""
         source = asked.ask.source
-        is_new = self._entries.find(source) is None
-        if is_new:
+        is_unknown = self._entries.find(source) is None
+        if is_unknown:
             asked = Asked(await self._server.context(asked.ask))
         await self._intake.take(asked, heard_by=self._server.name)
         entry = self._entries.find(source)
-        if entry is not None and is_new and not asked.ask.source.session_title:
+        if entry is not None and is_unknown and not asked.ask.source.session_title:
             # Its session could not be read: the news of its end may have come before, when no entry had it.
             self._errands.hint(entry.id, Doubted())
         self._learn_later(asked.ask)

@@ -9,13 +9,15 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hermes.agents.registry import Adapter
 from hermes.errors import NotSaved, Stuck
 from hermes.hook import spool
-from hermes.listener.entries import Entries
 from hermes.model.ask import Ask
+
+if TYPE_CHECKING:
+    from hermes.listener.entries import Entries  # `hermes ask` has hooks and no entries
 
 log = logging.getLogger(__name__)
 

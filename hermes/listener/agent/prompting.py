@@ -189,9 +189,9 @@ class Prompting:
                 await self._tell_last_turn(prompt, target.source)
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
-        # All that may have taken long: nothing has left yet.
-        has_waited = bool(files) and not self._is_due(await self._seen(prompt, target, way), target)
-        if has_waited or await self._store.is_phone_locked():
+        # The agent may have taken long to say what it takes, and its session may be at work since then.
+        has_changed = bool(files) and not self._is_due(await self._seen(prompt, target, way), target)
+        if has_changed or await self._store.is_phone_locked():
             return 0.0
         after = await self._prompts.apply(prompt.id, Trying(self._prompts.now()))
         if after is None or after.tries == prompt.tries:  # it was withdrawn in the meantime

@@ -57,7 +57,7 @@ class PermissionQueue:
         self._moved_s: dict[str, float] = {}
 
     def behind(self, over: Entry) -> list[Entry]:
-        """Return the permissions that wait for this one, and may follow now that it is settled."""
+        """Return the other permissions of its session that are not settled, if this is one that is."""
         if over.ask.permission is None or over.state.phase != "settled":
             return []
         session = over.ask.source.session

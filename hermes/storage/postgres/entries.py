@@ -77,9 +77,12 @@ class OpenEntries:
         self._identity = writer.identity
         self._log_once = LogOnce()
 
-    async def survey(self, *, machine: str | None = None) -> Survey:
-        """Return the open asks of this machine, or all that this user may see."""
+    async def survey(self) -> Survey:
         await self._writer.ready()
+        return await self._survey(machine=None)
+
+    async def _survey(self, *, machine: str | None) -> Survey:
+        """Return the open asks of this machine, or all that this user may see."""
         statement = self._with_phone(_OPEN) + _of(machine) + _NEXT
         parts: list[Survey] = []
         after = ""
@@ -93,8 +96,8 @@ class OpenEntries:
         return dict(await self._connection.read(_REVISIONS + _of(machine), self._own(machine)))
 
     async def _load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
-        """As `survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
-        survey = await self.survey(machine=machine)
+        """As `_survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
+        survey = await self._survey(machine=machine)
         for path, why in survey.damaged:
             self._log_once(str(path), why)
         for path in survey.too_new:

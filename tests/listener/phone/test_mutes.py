@@ -34,12 +34,16 @@ async def test_a_mute_is_not_forgotten(desk: Desked) -> None:
 
 
 async def test_a_mute_outlasts_the_time_for_which_notices_are_kept(desk: Desked) -> None:
-    """The session rests for a month, and then goes on."""
+    """The session rests for a month, and then goes on. The words of its agent are not kept for so long."""
     source = desk.desk.session("Fix login flow")
     await ended(desk, source)
+    await desk.home.person.sees("Muted.")
     await desk.home.person.taps(await card(desk), "🔕 Mute")
     desk.home.clock.advance(30 * 86400.0)
     await desk.home.listener._parts.phone.upkeep.tidy(desk.kept)
+    (kept,) = desk.kept.notices.all()
+    assert kept.turn is not None
+    assert kept.turn.words == ""
     await ended(desk, source)
     assert [one.phase for one in desk.kept.notices.all()] == ["dropped"]
 
