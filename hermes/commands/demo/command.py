@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 def run(*, opencode: bool, machines: int, topics: bool, port: int, open_page: bool, say: Callable[[str], None]) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP. Raises HermesError: the demo cannot start, and why."""
-    # uvicorn's log is discarded: connections are cut at the end, and when an agent goes away, which is no error.
+    # Connections are cut at the end, and when an agent goes away, which is no error: uvicorn's log is discarded, and so
+    # are the warnings of asyncio, which come if something is still sent to them.
     logging.getLogger("uvicorn").addHandler(logging.NullHandler())
+    logging.getLogger("asyncio").setLevel(logging.ERROR)
     with (
         _until_told() as told,
         _staged(opencode=opencode, machines=machines, topics=topics) as stage,
