@@ -27,7 +27,7 @@ from tests.storage.stores import DAY_S, InFiles, InPostgres, Kept
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="desk")
 
 
-@pytest.fixture(params=["files", "postgres"])
+@pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.database)])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
     """Where the store keeps its things."""
     root = tmp_path / "store"
