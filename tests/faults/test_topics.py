@@ -40,6 +40,7 @@ def after_removal(*removed: ShownMessage, then: tuple[ShownMessage, ...] = ()) -
         (["Q1w: which, 1?", "✅ About Q1w is done · 3 s"], ""),
         (["Q1tk please", "✅ Talk Q1t is done"], ""),
         (["Q1w: which, 1?", "something of another round: Q0x"], ""),
+        (["Q1w: which, 1?", "⚠️ Your text “Q1tk” was not used."], ""),
         (["Q1w: which, 1?", "Q1x: which, 1?"], "messages about several sessions"),
         (["Q1w: which, 1?", "✅ Talk Q1t is done"], "messages about several sessions"),
     ],

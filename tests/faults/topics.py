@@ -42,6 +42,7 @@ SEEN_S: Final = 3.0
 ASKS_AGAIN_S: Final = 4.0
 """After so long without the question whose topic they deleted, people ask for it again."""
 TOKEN: Final = re.compile(r"Q\d+[a-z]+")
+QUOTED: Final = re.compile("“[^”]*”")
 
 
 # --- worlds -----------------------------------------------------------------------------------------------------------
@@ -202,7 +203,8 @@ def apart(view: View, sessions: Mapping[str, str]) -> Iterator[str]:
     about: dict[int, dict[str, int]] = {}
     for message in view.messages:
         if message.from_bot and message.thread_id:
-            named = {sessions[token] for token in TOKEN.findall(message.text) if token in sessions}
+            said = QUOTED.sub("", message.text)  # a person's words may be offered to the question of another session
+            named = {sessions[token] for token in TOKEN.findall(said) if token in sessions}
             about.setdefault(message.thread_id, {}).update(dict.fromkeys(named, message.message_id))
     for thread_id, found in about.items():
         if len(found) > 1:
