@@ -295,10 +295,11 @@ class Listener:
         phone = self._parts.phone_side
         if self._ending.error is not None:  # without a store nothing may be written any more
             await self._parts.steps.close(grace_s=0.0)
+        await self._parts.background.close()  # an update that came now could be taken in, and not answered
         if phone is not None:
             await phone.outbox.close()  # no message begins any more, and a step notes the one that was being sent
         await self._parts.steps.close()
-        await self._parts.background.close()
+        await self._parts.background.close()  # the tasks that the last steps began
         if phone is not None:
             phone.connection.close()
         if self._ending.error is None:

@@ -120,6 +120,21 @@ async def test_what_is_being_posted_at_the_end_is_not_posted_again(home: House) 
     assert [sum(text in one.text for one in home.person.shown()) for text in asked] == [1] * 6
 
 
+async def test_a_command_that_comes_at_the_end_is_answered_by_the_next_listener(home: House) -> None:
+    """The listener still waits for Telegram's word about a message then, and could not send the answer."""
+    await home.start()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=0.3, processed=True)
+    home.agent.ask([question()])
+    await home.person.sees(ASKED)
+    listener = home.listener
+    stopping = asyncio.create_task(home.stop())
+    await until(lambda: listener._parts.phone.outbox._closed, "the end")
+    home.person.write("/status")
+    await stopping
+    await home.start()
+    await home.person.sees("listening on")
+
+
 async def test_a_hook_that_rings_at_the_end_disturbs_nothing(home: House, caplog: pytest.LogCaptureFixture) -> None:
     """The inbox is no longer read, and the socket is closed, before workers are stopped: the next hook finds nobody."""
     rings: list[bool] = []
