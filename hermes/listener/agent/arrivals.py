@@ -69,7 +69,10 @@ class Arrivals:
         return count
 
     async def take(self, signal: Signal) -> None:
-        """Take in what an event told: a new ask, or the news of earlier ones or of a session. Raises StoreError."""
+        """Take in what an event told: a new ask, or the news of earlier ones or of a session.
+
+        Raises AgentError, StoreError.
+        """
         if isinstance(signal, Asked):
             await self._take_ask(signal)
         else:

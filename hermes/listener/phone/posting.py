@@ -89,7 +89,7 @@ class Posting:
         entry = self._entries.get(entry_id)
         if entry is None or entry.state.phase == "matching":
             return None
-        for behind in self._queue.behind(entry):
+        for behind in self._queue.behind(entry):  # now it may be the turn of the next permission of its session
             self._entries.wakes.put(behind.id, "phone")
         try:
             return await self._next(entry)
