@@ -53,6 +53,8 @@ class Ask:
     """
     promised: bool = False
     """Whether the phone has acknowledged the whole answer."""
+    allowed: Answers | None = None
+    """The leave that its agent took, whatever became of the tool that had it."""
     change_bytes: int = 0
     """How long the change is that it wants to make, if it asks leave for one and not for a command."""
     long: int = 0

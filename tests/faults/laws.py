@@ -116,6 +116,9 @@ def turns_told(ask: Ask, turns: int, view: View, *, is_sure: bool) -> Iterator[s
 
 def _true_words(ask: Ask, came: Sequence[Answers | None], person: Person) -> list[str]:
     """Return the words of which one must be shown."""
+    if not came and ask.allowed is not None:
+        # The agent took the leave, and was stopped while its tool ran: who heard it take the leave shows that.
+        return [NO_LONGER, *_true_words(ask, [ask.allowed], person)]
     if not came and ask.agent in VERSIONS and ask.ended_by & {"aborted", "deleted"}:
         return [NO_LONGER, "🖥 Dismissed on the computer"]  # OpenCode 2 cancels a form, whatever ended its turn
     if not came:

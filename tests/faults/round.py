@@ -479,6 +479,7 @@ class Round:
             ]
         for person in self.persons:
             came: list[Answers | None] = self.world.came_of(person.ask)
+            person.ask.allowed = self.world.allowed_by(person.ask)
             person.look(view, lambda came=came: came)  # type: ignore[misc]
             self.ends.append(laws.end(person, came))
             self.violations += laws.effects(person, came)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hermes.hook import runtime, spool
 from hermes.sandbox.botapi.world import Chat, User
+from hermes.sandbox.opencode2.world import VERSIONS
 from tests.faults import hostname
 from tests.faults.asks import ROUTES
 from tests.faults.programs import Programs
@@ -272,6 +273,13 @@ class World:
             return self.programs.came_of(ask.request_id)
         told = self.agents[ask.agent].do("came_of", request_id=ask.request_id)
         return [None if one is None else tuple(tuple(texts) for texts in one) for one in told]
+
+    def allowed_by(self, ask: Ask) -> Answers | None:
+        """Return the leave that a scripted agent took; None if it took none, or if nothing holds up its tools."""
+        if self.is_real or not ask.is_permission or ask.agent in VERSIONS:
+            return None
+        reply = self.agents[ask.agent].do("allowed_by", request_id=ask.request_id)
+        return None if reply is None else ((reply,),)
 
     def turns_of(self, ask: Ask) -> int | None:
         """Return how many turns of its session ended by themselves; None if it has no server, or was deleted."""

@@ -39,6 +39,7 @@ class Permissions(Work):
         self._asked: dict[str, Json] = {}
         self._following: dict[str, Json] = {}
         self._always: set[tuple[str, str, str]] = set()
+        self._allowed: dict[str, str] = {}
 
     # --- actions of the agent -------------------------------------------------------------------------------------
 
@@ -84,6 +85,11 @@ class Permissions(Work):
         if request_id not in self.permissions:
             raise LookupError(f"nothing is asked by {request_id}")
         self.reply_permission(request_id, reply, message)
+
+    def allowed_by(self, request_id: str) -> str | None:
+        """Return the reply that let the call of this permission go on, also if the call never ended; None without."""
+        with self.lock:
+            return self._allowed.get(request_id)
 
     # --- called by the HTTP routes --------------------------------------------------------------------------------
 
@@ -176,6 +182,8 @@ class Permissions(Work):
         """Apply the reply to the call that asked, or let 1.1.53 start the command of a stopped turn."""
         session = self.sessions[request["sessionID"]]
         if self._works_on(session, request):
+            if said[0] != "reject":
+                self._allowed[request["id"]] = said[0]
             self._let_go(session, request, lambda: self._settled(session, request, said))
         elif self.manner == "old" and said[0] != "reject" and not session.deleted:
             self._start_late(session, request)

@@ -44,7 +44,7 @@ ACTS: Final = frozenset(
     {"session", "ask", "call", "finish", "fail", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
     | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
     | {"away", "back", "double_events", "came_of", "turns_of", "listed", "request_count"}
-    | {"ask_permission", "permit", "listed_permissions", "command", "swallow_prompts", "hold_prompts"}
+    | {"ask_permission", "permit", "allowed_by", "listed_permissions", "command", "swallow_prompts", "hold_prompts"}
     | {"release_prompts", "requests", "request_count_of", "take_time", "texts_of", "files_of", "is_active"}
 )
 

@@ -389,6 +389,7 @@ def test_a_restart_loses_all_and_tells_nobody(agent: ScriptedAgent, http: httpx.
         agent.release_tools()
     assert (heard, listed(http), agent.effects) == ([], [], [])
     assert states(http, session) == [("running", None)]
+    assert (agent.allowed_by(request), agent.allowed_by(answered)) == (None, "once")
     response = say(http, request, "once")
     assert response.status_code == (200 if agent.manner == "old" else 404)
 
@@ -431,6 +432,7 @@ def test_a_tool_may_take_its_time(agent: ScriptedAgent, http: httpx.Client) -> N
     agent.release_tools()
     assert (agent.came_of(done), agent.came_of(lost)) == ([(("once",),)], [])
     assert listed(http) == [later]
+    assert (agent.allowed_by(done), agent.allowed_by(lost), agent.allowed_by(later)) == ("once", None, None)
     agent.permit(later, "once")
     assert states(http, sessions[0]) == [("completed", None)]
 
