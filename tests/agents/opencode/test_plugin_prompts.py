@@ -135,6 +135,7 @@ async def test_sessions_are_listed_once_by_their_owners(desk: Desk) -> None:
     assert {(call["plugin"], call["directory"]) for call in desk.calls} == {("a", HERE), ("b", HERE), ("c", THERE)}
 
 
+@pytest.mark.long
 async def test_one_that_is_silent_takes_the_sessions_of_the_others_from_nobody(desk: Desk) -> None:
     """If none answers, the phone says so."""
     a_folder(desk.root, "silent")
