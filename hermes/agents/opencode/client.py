@@ -16,11 +16,10 @@ from typing import Any
 from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import engine2, events, proof, turns, wire
 from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
-from hermes.agents.opencode.alive import Living, Moment
 from hermes.agents.opencode.permissions import completed
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
-from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.opencode.sessions import Living, Moment, Sessions
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_wish
 from hermes.agents.server import LONGEST_S, Client, Connected, Disposed, Heard, Pending, numbers
