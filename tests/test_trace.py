@@ -30,7 +30,7 @@ alone = house(started=True, sections=ALONE)
 ROOT = str(Path(hermes.__file__).parent) + "/"
 SANDBOX = ROOT + "sandbox/"
 
-MODULES = {"server": 73, "hook": 57}
+MODULES = {"server": 72, "hook": 56}
 """At most so many modules of Hermes are entered. The goal is 30; a server can be of two versions, which costs three,
 seven look at what the turn came to that ends with the answer, four at the prompts that may wait for its session, one at
 the topic in which it is posted, one at what cannot be seen in its texts, and the ask itself tells its session.

@@ -28,9 +28,8 @@ from hermes.storage.archive import Done, closed_line, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import RECORDS, Home
 from hermes.storage.prompt_files import FOLDER, PromptFolder
-from hermes.storage.reading import Survey, read_chat, read_entry, surveyed
 from hermes.storage.records import MemoryRecords, RecordFiles
-from hermes.storage.store import Changed, Missed, Store
+from hermes.storage.store import Changed, Missed, Store, Survey
 
 log = logging.getLogger(__name__)
 
@@ -310,3 +309,51 @@ class FileStore(Store):
         except Unreadable:
             self._put_away(path, read_entry)
             raise
+
+
+# --- reading one file, without a change -----------------------------------------------------------------
+
+
+def _content(path: Path) -> bytes:
+    with disk.reading(path):
+        try:
+            return disk.read(path)
+        except FileNotFoundError:
+            raise Missing(f"there is no entry {path.stem}") from None
+
+
+def read_entry(path: Path) -> Entry:
+    """Return the entry in this file. Raises Missing, Unreadable, TooNew, StoreError."""
+    try:
+        entry = ENTRIES.decode(_content(path))
+    except TooNew as error:
+        raise TooNew(f"{path} is left alone: {error}; upgrade this one") from None
+    if entry.id != path.stem:
+        raise Unreadable(f"it holds another entry, {entry.id}")
+    return entry
+
+
+def surveyed(paths: Iterable[Path]) -> Survey:
+    """Read these files; one that was settled or removed meanwhile is left out."""
+    entries, damaged, too_new, unread = [], [], [], []
+    for path in paths:
+        try:
+            entries.append(read_entry(path))
+        except Missing:
+            continue  # it was settled or removed just now
+        except Unreadable as error:
+            damaged.append((path, str(error)))
+        except TooNew:
+            too_new.append(path)
+        except StoreError as error:
+            unread.append((path, str(error)))
+    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
+    return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
+
+
+def read_chat(path: Path) -> ChatMemory:
+    """Return the memory of a bot in this file. Raises as `read_entry`."""
+    try:
+        return CHATS.decode(_content(path))
+    except TooNew as error:
+        raise TooNew(f"{path} is left alone: {error}; upgrade this one, or move the file away") from None

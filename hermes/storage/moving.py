@@ -18,8 +18,7 @@ from hermes.errors import Conflict, Missing
 from hermes.model.entry import Entry
 from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt
-from hermes.storage.reading import Survey
-from hermes.storage.store import Kind, PromptFiles, R, RecordStore, Store
+from hermes.storage.store import Kind, PromptFiles, R, RecordStore, Store, Survey
 
 
 @dataclass(slots=True)

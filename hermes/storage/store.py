@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from hermes.model.card import Card, MachineList
@@ -18,7 +19,6 @@ from hermes.model.machine import Machine
 from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt
 from hermes.storage.home import Home
-from hermes.storage.reading import Survey
 
 Kind = Literal["entries", "notices", "prompts", "cards", "lists"]
 """The kinds of things that a store keeps."""
@@ -126,6 +126,16 @@ class Changed:
 @dataclass(frozen=True, slots=True)
 class Missed:
     """Changes may have been missed: everything is to be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Entries, oldest first, and the files or rows that cannot be used (damaged, unread: with the reason)."""
+
+    entries: tuple[Entry, ...]
+    damaged: tuple[tuple[Path, str], ...]
+    too_new: tuple[Path, ...]
+    unread: tuple[tuple[Path, str], ...]
 
 
 class Store(Protocol):

@@ -13,7 +13,7 @@ from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import as_entry, surveyed
 from hermes.storage.postgres.writing import Writer
-from hermes.storage.reading import Survey
+from hermes.storage.store import Survey
 
 _CLOSED: Final = """
 SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL

@@ -19,7 +19,7 @@ from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, joined, surveyed
 from hermes.storage.postgres.writing import MOST_TRIES, TELL, Writer, surely
-from hermes.storage.reading import Survey
+from hermes.storage.store import Survey
 
 OWNER: Final = """
 coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s), current_user)

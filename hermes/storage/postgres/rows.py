@@ -19,8 +19,7 @@ from hermes.model.ask import Source
 from hermes.model.entry import Entry
 from hermes.storage.codec import ENTRIES, Codec, json_object
 from hermes.storage.postgres.identity import plain
-from hermes.storage.reading import Survey
-from hermes.storage.store import Kind
+from hermes.storage.store import Kind, Survey
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
