@@ -11,6 +11,7 @@ from hermes.chat.screens.screen import (
     Screen,
     all_in_words,
     clock,
+    computer,
     decided,
     draw,
     header,
@@ -219,10 +220,8 @@ def help_screen(*, has_prompts: bool = False) -> Screen:
 
 def prompts_off(machine: str) -> Screen:
     """Return the answer to a command of prompts while these are off."""
-    where = phrase(machine, 40, empty="the computer")
-    return note(
-        "This phone may not write to agents. To change that, run on ", where, ": ", Span("hermes setup", "code")
-    )
+    setup = Span("hermes setup", "code")
+    return note("This phone may not write to agents. To change that, run on ", computer(machine), ": ", setup)
 
 
 def only_words() -> Screen:
@@ -232,7 +231,7 @@ def only_words() -> Screen:
 
 def voice_off(machine: str) -> Screen:
     """Return the answer to a voice note while no program hears them."""
-    where, key = phrase(machine, 40, empty="the computer"), Span("transcribe", "code")
+    where, key = computer(machine), Span("transcribe", "code")
     return note(
         "I can't hear voice notes yet: on ", where, ", name a program that turns them into text, as ", key, " in the ",
         Span("[prompts]", "code"), " part of the configuration (", Span("hermes config", "code"), " says where it is)."
@@ -289,8 +288,8 @@ def reposted(count: int, *, coming: int = 0) -> Screen:
 
 def locked(machine: str) -> Screen:
     """Return the message that Hermes takes no answers from this chat until `hermes unlock` runs on the computer."""
-    where = phrase(machine, 40, empty="the computer")
-    return note("🔒 Locked: I take no answers here. To unlock, run on ", where, ": ", Span("hermes unlock", "code"))
+    unlock = Span("hermes unlock", "code")
+    return note("🔒 Locked: I take no answers here. To unlock, run on ", computer(machine), ": ", unlock)
 
 
 def locked_toast(machine: str) -> str:
@@ -312,42 +311,38 @@ def was_away(from_s: float, until_s: float, look: Look) -> Screen:
 
 def unreadable(count: int, machine: str) -> Screen:
     """Return the warning that a start found damaged questions; their buttons no longer work."""
-    where = phrase(machine, 40, empty="the computer")
     what, it, comes = ("A question", "it", "it does") if count == 1 else (f"{count} questions", "them", "they do")
     again = f" can't be read any more: damaged on disk. If {comes} not come again, please answer {it} there."
-    return note("⚠️ ", what, " from ", where, again)
+    return note("⚠️ ", what, " from ", computer(machine), again)
 
 
 def question_not_saved(machine: str, why: str = "disk full") -> Screen:
     """Return the warning that a new question could not be saved and therefore is not on the phone."""
-    where = phrase(machine, 40, empty="the computer")
     rest = "). Please answer it on the computer, or free some space."
-    return note("⚠️ A question could not be saved (", phrase(why, 40), " on ", where, rest)
+    return note("⚠️ A question could not be saved (", phrase(why, 40), " on ", computer(machine), rest)
 
 
 def store_made_again(count: int, machine: str) -> Screen:
     """Return the warning that Hermes' folder was removed while `count` questions were open."""
-    where = phrase(machine, 40, empty="the computer")
     what, they = ("one open question", "it") if count == 1 else (f"{count} open questions", "them")
     again = f" was removed while I ran. I made it again with {what}; you can answer {they} as before."
-    return note("⚠️ My folder on ", where, again)
+    return note("⚠️ My folder on ", computer(machine), again)
 
 
 def not_saved(machine: str, why: str = "disk full") -> Screen:
     """Return the warning that a tap or a text could not be saved; it is short enough for a toast."""
-    where = phrase(machine, 40, empty="the computer")
-    return note("⚠️ I could not save that (", phrase(why, 40), " on ", where, "). Please tap again in a moment.")
+    again = "). Please tap again in a moment."
+    return note("⚠️ I could not save that (", phrase(why, 40), " on ", computer(machine), again)
 
 
 def defect(machine: str, *, is_kept: bool) -> Screen:
     """Return the warning that a tap or a text met a defect of Hermes; it is short enough for a toast."""
-    where, doctor = phrase(machine, 40, empty="the computer"), Span("hermes doctor", "code")
+    where, doctor = computer(machine), Span("hermes doctor", "code")
     kept = "I kept it. To find it" if is_kept else "I could not keep it. To find out why"
     return note(f"⚠️ That may not have worked, because of a defect of mine. {kept}, run on ", where, ": ", doctor)
 
 
 def other_poller(machine: str) -> Screen:
     """Return the warning that another program uses this bot, so that it may receive the taps."""
-    where = phrase(machine, 40, empty="the computer")
     doctor = Span("hermes doctor", "code")
-    return note("⚠️ Another program is using this bot; taps may go there. On ", where, ": ", doctor, ".")
+    return note("⚠️ Another program is using this bot; taps may go there. On ", computer(machine), ": ", doctor, ".")

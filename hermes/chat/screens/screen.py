@@ -170,6 +170,11 @@ def agent_at(agent_name: str, source: Source) -> Span:
     return Span(f"{who} on {where}" if where else who)
 
 
+def computer(machine: str) -> Span:
+    """Return the name of a machine for a sentence."""
+    return phrase(machine, _NAME, empty="the computer")
+
+
 def session(ask: Ask) -> Span:
     """Return the session's title; for a subagent, "ROOT › OWN" with the title of its root session."""
     own = phrase(ask.source.session_title, _TITLE).text

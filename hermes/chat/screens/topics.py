@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Final
 
-from hermes.chat.screens.screen import Screen, note, project
+from hermes.chat.screens.screen import Screen, computer, note, project
 from hermes.chat.screens.text import Span, cut, one_line, phrase, plain
 from hermes.chat.screens.unseen import visible
 from hermes.model.ask import Source
@@ -39,8 +39,7 @@ def why_no_topic(reason: str) -> str:
 
 def no_topic(why: str, machine: str) -> Screen:
     """Return the message that something comes to the main list of the chat, because it got no topic."""
-    where = phrase(machine, 40, empty="the computer")
-    doctor = Span("hermes doctor", "code")
+    where, doctor = computer(machine), Span("hermes doctor", "code")
     return note(
         "⚠️ I can't use a topic for this: ", phrase(why, _WHY), ". It comes here instead. On ", where, ": ", doctor
     )
