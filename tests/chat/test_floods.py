@@ -11,10 +11,9 @@ import pytest
 from hermes.agents.fields import sound
 from hermes.agents.questions import recommended
 from hermes.agents.registry import ADAPTERS
-from hermes.chat.screens.diffs import changed_lines, headless
 from hermes.chat.screens.hints import toast
 from hermes.chat.screens.main_message import main
-from hermes.chat.screens.permission import trail_line
+from hermes.chat.screens.permission import changed_lines, headless, trail_line
 from hermes.chat.screens.side_messages import sides
 from hermes.chat.screens.text import cleaned, cut, defused, ending, one_line, passage, phrase, shortened, width
 from hermes.chat.screens.unseen import verbatim, visible

@@ -3,11 +3,11 @@
 The command, file or address and the details stand in separate blocks, so that they do not look like words of Hermes.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from hermes.chat.screens.buttons import Rows, copying, press
-from hermes.chat.screens.diffs import changed_lines, headless
 from hermes.chat.screens.screen import decided, header, project
 from hermes.chat.screens.text import Line, Span, exact, line, one_line, phrase
 from hermes.chat.screens.unseen import HIDDEN, verbatim
@@ -176,3 +176,34 @@ def _covers(permission: Permission, pattern: str) -> str:
     if pattern != "*":
         return pattern
     return {"change": "every change of every file", "fetch": "every address"}.get(permission.kind, "everything")
+
+
+# --- diffs: a changed line may look like a header, as "--- old" removes the line "-- old" ---------------------------
+
+_HEADER: Final = re.compile(r"(?:Index: (.*)\n)?(?:=+\n)?--- (.*?)\t?\n\+\+\+ (.*?)\t?\n(?=@@ -\d)")
+_HUNK: Final = re.compile(r"^@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@", re.MULTILINE)
+
+
+def headless(diff: str, name: str) -> str:
+    """Return the diff without the header that it begins with, if that only repeats the name of the one file."""
+    header = _HEADER.match(diff)
+    if header is None or not all(f"/{one}".endswith(f"/{name}") for one in header.groups(name)):
+        return diff
+    return diff[header.end() :]
+
+
+def changed_lines(diff: str) -> tuple[int, int]:
+    """Return how many lines a diff adds and removes.
+
+    The first line of a hunk says how many lines follow; a header can only be outside of them.
+    """
+    added = removed = old = new = 0
+    has_hunks = bool(_HUNK.search(diff))
+    for one in diff.split("\n"):
+        inside = old > 0 or new > 0
+        if not inside and (hunk := _HUNK.match(one)):
+            old, new = (int(count or 1) for count in hunk.groups())
+        elif inside or not (has_hunks and one.startswith(("--- ", "+++ "))):
+            added, removed = added + one.startswith("+"), removed + one.startswith("-")
+            old, new = old - (one[:1] in "- "), new - (one[:1] in "+ ")
+    return added, removed
