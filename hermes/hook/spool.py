@@ -318,14 +318,14 @@ def socket_name(root: str | Path, name: str) -> str:
 
 def wait_socket(root: str | Path, wait_id: str) -> _Socket:
     """Return the socket that wakes this process when its answer is there. Raises OSError."""
-    return _bind(root, _wait_name(root, wait_id, os.getpid()))
+    return named_socket(root, f"{wait_id}.{os.getpid()}")
 
 
 def put_answer(root: str | Path, wait_id: str, text: str) -> None:
     """Write the answer file, replacing an older one, and wake the hooks that wait for it. Raises OSError."""
     disk.write(os.path.join(_folder(root, "wait"), f"{wait_id}.answer"), text.encode())
     for pid in waiters(root, wait_id):
-        poke(root, _wait_name(root, wait_id, pid))
+        poke(root, socket_name(root, f"{wait_id}.{pid}"))
 
 
 def take_answer(root: str | Path, wait_id: str) -> str | None:
@@ -347,10 +347,6 @@ def take_answer(root: str | Path, wait_id: str) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         raise OSError(errno.EILSEQ, "the answer is damaged") from None
-
-
-def _wait_name(root: str | Path, wait_id: str, pid: int) -> str:
-    return f"{_key(root)}.{wait_id}.{pid}.sock"
 
 
 def _lock_path(folder: str, wait_id: str, pid: int) -> str:
