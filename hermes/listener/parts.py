@@ -11,7 +11,7 @@ from hermes.config.settings import AGENT_ONLY, Config, Questions
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
 from hermes.errors import ConfigError
 from hermes.hook import spool
-from hermes.listener.agent.parts import AgentParts, Given as AgentGiven, agent_parts
+from hermes.listener.agent.parts import AgentParts, agent_parts
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
@@ -81,7 +81,7 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     known = store.home.followed()
     if known is None:  # an earlier version kept it in the memory of the chat
         known = () if memory is None else memory.at.followed
-    agent = agent_parts(config, AgentGiven(entries, kept, known, background, connected, machine, monotonic))
+    agent = agent_parts(config, entries, kept, known, background, connected, machine, monotonic)
     phone = None
     if memory is not None:
         from hermes.listener.phone.parts import Given, phone_parts  # noqa: PLC0415 (the library of Telegram is large)

@@ -48,31 +48,26 @@ class AgentParts:
     ways: Mapping[str, HasPrompts]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The things that the agent side gets beside the configuration.
+def agent_parts(
+    config: Config,
+    entries: Entries,
+    kept: Kept,
+    known: Sequence[Followed],
+    background: Background,
+    connected: dict[str, bool],
+    machine: str,
+    monotonic: Callable[[], float],
+) -> AgentParts:
+    """Make the parts of the agent side.
 
     `known` tells until when the events of each server are known; `machine` is the name of this machine for people.
     """
-
-    entries: Entries
-    kept: Kept
-    known: Sequence[Followed]
-    background: Background
-    connected: dict[str, bool]
-    machine: str
-    monotonic: Callable[[], float]
-
-
-def agent_parts(config: Config, given: Given) -> AgentParts:
-    """Make the parts of the agent side."""
-    entries, kept, background, monotonic = given.entries, given.kept, given.background, given.monotonic
     store, root = entries.store, entries.store.home.root
-    servers = _servers(config, entries, machine=given.machine, monotonic=monotonic)
+    servers = _servers(config, entries, machine=machine, monotonic=monotonic)
     hooks = WaitingHooks(root)
     errands = Errands(entries, servers, hooks, ADAPTERS, config.matching, monotonic=monotonic)
     intake = Intake(entries, kept, errands, hooks, rules=config.permissions.rules)
-    until_s = {one.server: one.until_s for one in given.known}
+    until_s = {one.server: one.until_s for one in known}
     followers = []
     for name, server in servers.items():
         arrivals = Arrivals(
@@ -80,14 +75,14 @@ def agent_parts(config: Config, given: Given) -> AgentParts:
         )
         heard_s = until_s.get(name, store.home.now())
         ends = TurnEnds(server, intake, kept.notices, background)
-        followers.append(Follower(server, entries, errands, arrivals, ends, given.connected, heard_s=heard_s))
+        followers.append(Follower(server, entries, errands, arrivals, ends, connected, heard_s=heard_s))
     inbox = Inbox(root, store, ADAPTERS, intake, errands)
     strays = Strays(entries, hooks, ADAPTERS, monotonic=monotonic)
-    plugins = PluginPrompts(root, agent=AGENT, machine=store.home.machine(), host=given.machine)
+    plugins = PluginPrompts(root, agent=AGENT, machine=store.home.machine(), host=machine)
     ways: dict[str, HasPrompts] = {
         **servers,
         without_server(AGENT): plugins,
-        **_by_hook(kept, store.home, given.machine),
+        **_by_hook(kept, store.home, machine),
     }
     projects = config.prompts.projects
     prompting = Prompting(kept, ways, servers, store, config.prompts.writable)
