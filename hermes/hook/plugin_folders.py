@@ -116,15 +116,14 @@ def _plugin(folder: str) -> Plugin | None:
         return None
     if told.get("v") != _VERSION or not isinstance(pid, int) or pid <= 1 or not isinstance(start, str):
         return None
-    return Plugin(folder, pid, start, directories, sessions, _is_alive(pid, start))
+    return Plugin(folder, pid, start, directories, sessions, is_alive(pid, start))
 
 
-def _is_alive(pid: int, start: str) -> bool:
+def is_alive(pid: int, start: str = "") -> bool:
+    """Tell whether this process of this user runs; with `start`, the one that started then by the system's own time."""
     try:
         os.kill(pid, 0)
-    except PermissionError:
-        return False  # another user's process has this number now
-    except (OSError, OverflowError):
+    except (OSError, OverflowError):  # it has ended, or another user's process has this number now
         return False
     try:
         told = disk.read(f"/proc/{pid}/stat")

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from hermes.agents.wire import Text, Wire, shaped
 from hermes.errors import AgentAway, AgentRefused, NotRunning
+from hermes.hook.plugin_folders import is_alive
 
 NAME: Final = "opencode2"
 """The name, on the phone and in `hermes status`, of the server that is found by its file."""
@@ -100,7 +101,7 @@ def read(file: Path, sockets: tuple[Path, ...] = SOCKETS) -> Address:
         ) from None
     if not _is_url(kept.url):
         raise AgentRefused(f"{file}: its url is not an http(s) URL")
-    if not _is_alive(kept.pid):
+    if kept.pid <= 0 or not is_alive(kept.pid):
         raise NotRunning(f"{file} was left behind: process {kept.pid} has ended")
     if not _is_ours(kept.url, sockets):
         raise AgentAway(f"{file}: nobody listens at {kept.url}, or another user does, so Hermes sends nothing there")
@@ -114,18 +115,6 @@ def _is_url(url: str) -> bool:
     except ValueError:
         return False
     return has_port and parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
-
-
-def _is_alive(pid: int) -> bool:
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return False  # a process of another user has taken the number
-    return True
 
 
 def port_of(url: str) -> int:
