@@ -11,7 +11,7 @@ from hermes.agents.claude_code import install as claude_code
 from hermes.agents.neovate import install as neovate
 from hermes.agents.oh_my_pi import install as oh_my_pi
 from hermes.agents.opencode import install as opencode
-from hermes.agents.opencode2 import install as second_opencode
+from hermes.agents.opencode2 import discovery
 from hermes.agents.plugin_file import Plugin
 from hermes.commands import service
 from hermes.commands.service.machine import run_command
@@ -110,7 +110,7 @@ def install(
     if sentence := _why_no_plugin(agent, program, environ):
         return [sentence]
     done = connect(agent, config, config_path, environ=environ, options=options)
-    sentence = second_opencode.running(config.opencode2.file) if agent.name == "opencode" else ""
+    sentence = discovery.running(config.opencode2.file) if agent.name == "opencode" else ""
     if sentence:
         done.append(sentence)
     elif program is None:
@@ -136,7 +136,7 @@ def needs_no_connection(config: Config, *, environ: Mapping[str, str]) -> bool:
     if not config.opencode2.enabled:
         return False
     programs = [(agent, shutil.which(agent.program, path=environ.get("PATH"))) for agent in AGENTS]
-    is_running = bool(second_opencode.running(config.opencode2.file))
+    is_running = bool(discovery.running(config.opencode2.file))
     return is_running or any(_why_no_plugin(agent, program, environ) for agent, program in programs)
 
 

@@ -20,7 +20,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from hermes.agents.wire import Text, Wire, shaped
-from hermes.errors import AgentAway, AgentRefused, NotRunning
+from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning
 from hermes.hook.plugin_folders import is_alive
 
 NAME: Final = "opencode2"
@@ -136,3 +136,15 @@ def _is_ours(url: str, sockets: tuple[Path, ...]) -> bool:
                 if state == _LISTENS and local.endswith(port):
                     users.add(user)
     return not does_tell or users == {str(os.getuid())}
+
+
+def running(file: Path) -> str:
+    """Return a sentence about the server that keeps this file, "" if none runs."""
+    try:
+        address = read(file)
+    except AgentError:
+        return ""
+    return (
+        f"An OpenCode 2 runs (process {address.pid}). It needs no plugin: Hermes finds its server by itself, "
+        "as long as a listener runs (`hermes install service`)."
+    )
