@@ -1,6 +1,7 @@
 """The whole command: check all areas at once, repair what `--fix` can repair, and print the findings."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from hermes.commands.ask import phone_question
 from hermes.commands.doctor import (
     claude_code,
     configuration as settings,
@@ -19,11 +21,10 @@ from hermes.commands.doctor import (
     prompts,
     store,
     telegram,
-    trial,
 )
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.doctor.report import show, to_json
-from hermes.commands.status.table import plain
+from hermes.commands.status.table import plain, span
 from hermes.config import reading as configuration
 from hermes.config.logs import Lines
 from hermes.errors import ConfigError, HermesError
@@ -42,6 +43,11 @@ AREAS: tuple[tuple[Area, Look], ...] = (
     (store.AREA, store.look),
 )
 AREA_S = 60.0
+TRIAL_S = 120.0
+NEEDED = ("Configuration", "Telegram", "Store", "Database")
+"""The areas without which no test question can be answered."""
+_TRIAL = Area("Test question")
+_REFUSED = {"skip": "skipped", "reject": "stopped"}
 _LOOKING = "Looking; it takes some seconds to see whether another program uses your bot…"
 
 
@@ -97,11 +103,36 @@ async def run(path: Path | None, *, environ: Mapping[str, str], fix: bool, test:
             aside.print(plain(sentence), soft_wrap=True)
         findings = await look()
     if test:
-        findings += await trial.ask(
-            path, findings, lambda sentence: aside.print(sentence, soft_wrap=True), environ=environ
-        )
+        findings += await _tried(path, findings, lambda words: aside.print(words, soft_wrap=True), environ=environ)
     if as_json:
         console.file.write(f"{to_json(findings)}\n")
     else:
         show(findings, console)
     return all(finding.verdict != "broken" for finding in findings)
+
+
+async def _tried(
+    path: Path | None,
+    findings: Sequence[Finding],
+    say: Callable[[str], None],
+    *,
+    environ: Mapping[str, str],
+) -> tuple[Finding, ...]:
+    """Ask a test question, unless a needed area is broken (`NEEDED`), and return the result as a finding."""
+    missing = [one.area for one in findings if one.verdict == "broken" and one.area in NEEDED]
+    if missing:
+        return (_TRIAL.warning("asked", f"not run: first fix what is broken ({', '.join(dict.fromkeys(missing))})"),)
+    say("Asking a test question: answer it on the phone, within two minutes.")
+    return await _TRIAL.guarded("asked", _asked(path, environ), limit_s=TRIAL_S + 10)
+
+
+async def _asked(path: Path | None, environ: Mapping[str, str]) -> list[Finding]:
+    config, place = configuration.load(path, environ=environ), configuration.config_path(path, environ=environ)
+    began_s = time.monotonic()
+    told = await phone_question.ask(config, place, phone_question.TEST, timeout_s=TRIAL_S)
+    took = span(time.monotonic() - began_s)
+    if told.kind == "unanswered" or told.by_timer:
+        seen = f"nobody answered within {took}; is it on the phone?"
+        return [_TRIAL.broken("asked", seen, f"see {config.log.file}")]
+    words = ", ".join(label for labels in told.answers for label in labels) or _REFUSED.get(told.kind, told.kind)
+    return [_TRIAL.good("asked", f"answered after {took}: {words}")]
