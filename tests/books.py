@@ -9,13 +9,12 @@ from hermes.core.notices import NoticeRules
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
-from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_commands import Commands, Presence
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.permission_queue import PermissionQueue
-from hermes.listener.phone.presence import Presence
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts

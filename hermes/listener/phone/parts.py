@@ -19,7 +19,7 @@ from hermes.core.answer_clock import AnswerTimes
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
-from hermes.listener.phone.chat_commands import Commands
+from hermes.listener.phone.chat_commands import Commands, Presence
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.downloads import Downloads
@@ -31,12 +31,10 @@ from hermes.listener.phone.permission_queue import PermissionQueue
 from hermes.listener.phone.phone import Parties, PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
-from hermes.listener.phone.presence import Presence
 from hermes.listener.phone.prompt_lines import PromptLines
 from hermes.listener.phone.prompt_texts import PromptTexts
-from hermes.listener.phone.prompts_off import PromptsOff
 from hermes.listener.phone.session_cards import SessionCards
-from hermes.listener.phone.taps import Taps, TapTaker
+from hermes.listener.phone.taps import PromptsOff, Taps, TapTaker
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper
 from hermes.listener.phone.topics import Topics

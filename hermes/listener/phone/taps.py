@@ -15,7 +15,20 @@ from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import PermissionQueue
-from hermes.model.actions import Action, AnswerLate, Arm, AskAction, Confirmed, KeepWaiting, Pick, RecordAction
+from hermes.listener.sessions import ID
+from hermes.model.actions import (
+    Action,
+    AnswerLate,
+    Arm,
+    AskAction,
+    Back,
+    Confirmed,
+    KeepWaiting,
+    Mute,
+    Pick,
+    RecordAction,
+    Withdraw,
+)
 from hermes.model.entry import Entry, Phone
 from hermes.model.events import Tap, Tapped
 from hermes.model.notice import Place
@@ -32,6 +45,30 @@ class TapTaker(Protocol):
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap, and acknowledge it; return False if this id is none of its own. Raises StoreError."""
         ...
+
+
+class PromptsOff:
+    """Takes the taps on the buttons of prompts and cards that are on the phone still, while prompts are off.
+
+    `others` take those that write nothing; the rest is refused.
+    """
+
+    def __init__(self, kept: Kept, outbox: Outbox, others: tuple[TapTaker, ...]) -> None:
+        self._kept = kept
+        self._outbox = outbox
+        self._others = others
+
+    async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
+        """As `TapTaker`. Raises NotSaved."""
+        if isinstance(action, Withdraw | Back | Mute):
+            for other in self._others:
+                if await other.take_tap(record_id, action, tap):
+                    return True
+        is_known = self._kept.prompts.get(record_id) is not None or self._kept.cards.get(record_id) is not None
+        if not is_known and record_id != ID and not isinstance(action, AnswerLate):
+            return False
+        self._outbox.answer(tap.query_id, hints.TOASTS["prompts_off"])
+        return True
 
 
 class Taps:
