@@ -52,7 +52,7 @@ def _is_in(source: Source, projects: tuple[str, ...]) -> bool:
 def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
     if permission.kind != "command":
         return False
-    forbidden = [one.split() for one in never]
+    forbidden = [_words(one) for one in never]
     asked = [_words(one) for one in permission.patterns]
     # A pattern covers each command that begins with its words up to the star: "git *" covers "git push".
     covered = [_words(one) for one in permission.always]

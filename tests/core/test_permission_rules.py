@@ -70,6 +70,17 @@ def test_some_commands_are_never_given_for_good(command: str, always: str) -> No
     assert found.permission.what == command
 
 
+@pytest.mark.parametrize("never", ["./deploy.sh", "/home/dev/shop-api/deploy.sh", "CI=1 deploy.sh", '"deploy.sh"'])
+@pytest.mark.parametrize("command", ["./deploy.sh prod", "deploy.sh prod", "CI=1 ./deploy.sh prod"])
+def test_a_program_of_the_configuration_may_be_named_by_its_path(never: str, command: str) -> None:
+    """The first words of a command are read in one way, in the configuration and in what an agent wants to run."""
+    asked = wish(command, always=(f"{command.split()[-2]} *",), patterns=(command,))
+    found = admitted(asked, Rules(never_always=(never,)))
+    assert found is not None
+    assert found.permission is not None
+    assert found.permission.always == ()
+
+
 @pytest.mark.parametrize("command", ["git pull", "rmdir x", "echo rm", "npm run publish:check", ""])
 def test_others_are(command: str) -> None:
     """What only looks like one of them is none."""
