@@ -61,7 +61,7 @@ class Asking:
         self._heard = cast("StreamReader", hook.stderr)
         self._config = config
         self._line = asyncio.ensure_future(self._first_line())
-        self._came = False
+        self._came = self._was_taken_back = False
 
     async def told(self) -> Told:
         """Wait for the result.
@@ -70,6 +70,8 @@ class Asking:
         did not keep the question.
         """
         line = await asyncio.shield(self._line)
+        if not line and self._was_taken_back:  # the hook may not have kept the question yet
+            return Told("unanswered")
         if not line and self._hook.returncode:
             raise NotSaved("the hook that waited for the answer was ended from outside; the question is taken back.")
         if not line:
@@ -91,6 +93,7 @@ class Asking:
     async def stopped(self) -> Told:
         """Take the question back, also on the phone, and return the result if one came before. Raises as `told`."""
         if not self._line.done():  # asyncio must reap a hook that has ended; `terminate` would reap it first
+            self._was_taken_back = True
             with suppress(ProcessLookupError):
                 self._hook.terminate()
         await self._line

@@ -202,6 +202,17 @@ async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: H
     assert "Asked on your phone." not in err.decode()
 
 
+async def test_a_time_that_is_over_before_the_question_is_kept_is_no_error(still: House) -> None:
+    """On a busy machine the hook may not have begun by then: nobody answered, and the store is blamed for nothing."""
+    asking = await script(still, *CHOICE, "--timeout", "1ms")
+    _, err = await asking.communicate()
+    assert asking.returncode == 11
+    assert err.decode().splitlines() == [
+        "It did not reach your phone in that time; `hermes status` says why.",
+        "Nobody answered in time.",
+    ]
+
+
 async def test_a_hook_that_is_ended_from_outside_is_an_error(home: House) -> None:
     """It is no answer, and no end of the time."""
     asking = await script(home, *CHOICE)
