@@ -227,7 +227,9 @@ def test_what_is_kept_of_a_longer_line_is_counted_as_it_came(desk: Desk) -> None
 # sad paths
 
 
-@pytest.mark.parametrize("said", [b"{", b"[]", b'{"questions": 1}'])
+@pytest.mark.parametrize(
+    "said", [b"{", b"[]", b'{"questions": 1}', b'{\n  "questions": [{"question": "Go?"}]\n}\n', b"\n{}\n"]
+)
 def test_a_program_is_told_why_nothing_was_asked(desk: Desk, said: bytes) -> None:
     """It need not look into our log; an agent's plugin is told nothing on stdout."""
     command = [sys.executable, "-I", "-m", "hermes", "hook", "generic", *desk.arguments]
@@ -235,6 +237,7 @@ def test_a_program_is_told_why_nothing_was_asked(desk: Desk, said: bytes) -> Non
     told = json.loads(run.stdout)
     assert told.pop("kind") == "refused"
     assert told == {"error": desk.logged().removeprefix("not kept: ")}
+    assert ("in one line" in told["error"]) == (b"\n" in said)
 
 
 SAD: list[tuple[bytes, str]] = [
