@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from hermes import disk
 from hermes.commands.install import is_any_connected
 from hermes.commands.service import install_service, restart_service, service_state
 from hermes.commands.service.machine import Machine, ServiceState
@@ -89,6 +90,17 @@ class Background:
         """
         state, holder = self._state(), self._stopped or self._store.holder(LISTENER)
         return (state.is_of(self._place) and state.enabled) or (holder is not None and not _leaves(holder))
+
+    def other_listener(self, bot_id: int) -> Holder | None:
+        """Return the listener of another store that holds the lock of this bot: while it runs, none listens here.
+
+        Raises StoreError.
+        """
+        if self._store.holder(LISTENER) is not None:
+            return None
+        with disk.reading(self._store.root):
+            holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
+        return None if holder is None or holder.who.endswith(f"store {self._store.root}") else holder
 
     # --- the service ----------------------------------------------------------------------------------------
 

@@ -124,9 +124,19 @@ class Finish:
         self._part(background.back)
         if not plan.service:
             self._part(background.wake_service)
+        self._part(lambda: self._look_for_other(background, config))
 
     def _look_who_listens(self, background: Background) -> None:
         self._listens, self._always_listens = background.will_listen(), background.always_listens()
+
+    def _look_for_other(self, background: Background, config: Config) -> None:
+        has_own_bot = config.phone is not None and not config.store.url
+        holder = background.other_listener(config.telegram.bot_id) if has_own_bot else None
+        if holder is not None:
+            self._failed(
+                f"{holder} holds this bot, for another store, so no listener can start here. End it, or give one of "
+                "the two a bot of its own."
+            )
 
     def test(self, config: Config) -> None:
         """Ask the test question, and print the answer."""

@@ -204,3 +204,18 @@ def test_nobody_listens(desk: Desk) -> None:
     assert "All set." not in desk.unattended("--yes", "--no-agents")[1]
     desk.has_opencode()
     assert "All set." in desk.unattended("--yes", "--agent", "opencode")[1]
+
+
+def test_a_listener_of_another_store_keeps_the_bot(desk: Desk) -> None:
+    """As that of another configuration: no listener could start here, so not all is set, and it is not touched."""
+    elsewhere, other = desk.root / "elsewhere", desk.root / "other.toml"
+    other.write_bytes(desk.has_config(f'[store]\npath = "{elsewhere}"\n'))
+    desk.has_config()
+    desk.has_opencode()
+    with listening(desk, "--config", str(other)):
+        status, said = desk.unattended("--yes", "--agent", "opencode", "--user", str(ANN.id), "--user", str(BOB.id))
+        assert a_store(elsewhere).home.holder(LISTENER) is not None
+    assert status == 1
+    assert f"store {elsewhere} (pid" in " ".join(said.split())
+    assert "holds this bot, for another store, so no listener can start here." in " ".join(said.split())
+    assert "All set." not in said
