@@ -93,7 +93,7 @@ def hold(
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, note.encode("ascii"), 0)
             return Holding(path, descriptor)
-    raise Held(f"{_note(disk.read(path))} holds {what}; stop it first, or leave the work to it")
+    raise Held(f"{_note(disk.read(path))} holds {what}; stop it first")
 
 
 def bot_lock(bot_id: int, store: str | Path) -> Path:
