@@ -50,14 +50,17 @@ class AnswerableClock:
         else:
             self.gap_at = self.counted_s
 
-    def started(self, *, now_s: float, ttl_s: float, timing: Timing | None = None) -> Timing:
+    def started(self, *, now_s: float, ttl_s: float, timing: Timing | None = None, stands: bool = False) -> Timing:
         """Return the timing of an ask whose time to answer starts now.
 
         The time since the last tick is not counted yet, and the next tick counts all of it or nothing. The ask starts
-        after that time, so that the person never has less than `ttl_s` answerable seconds.
+        after that time, so that the person never has less than `ttl_s` answerable seconds. If the clock `stands` still,
+        the ask starts before the end of that gap.
         """
         passed = self._monotonic() - self._looked
         begun_at = self.counted_s + (passed if passed < LONGEST_TICK_S else 0.0)
+        if stands:
+            begun_at = self.counted_s - GAP_COUNTS_S
         return replace(
             timing or Timing(posted_s=now_s),
             set_at=begun_at,
@@ -188,8 +191,9 @@ class AnswerTimes:
         """Return the timing of an ask whose time to answer starts (again) now; it is `extra_s` longer than usual."""
         timing = entry.timing if entry.timing.posted_s is not None else None
         ttl_s = self.pace.ttl_s if entry.ask.ttl_s is None else entry.ask.ttl_s
-        begun = self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing)
-        return replace(begun, until_s=None) if self.is_quiet() else begun  # nobody knows when the clock goes on
+        is_quiet = self.is_quiet()
+        begun = self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing, stands=is_quiet)
+        return replace(begun, until_s=None) if is_quiet else begun  # nobody knows when the clock goes on
 
     def touched(self, entry: Entry, extra_s: float) -> Timing:
         """Return the timing of an ask that a person touched: it starts again, unless the ask was never posted.

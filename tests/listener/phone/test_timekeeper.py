@@ -371,6 +371,24 @@ async def test_in_quiet_hours_the_phone_shows_no_end(home: House) -> None:
             await until(lambda shown=shown: "waits until 07:" in home.person.message(shown.message_id).text, "an end")  # type: ignore[misc]
 
 
+async def test_after_the_night_at_least_ten_minutes_are_left(home: House) -> None:
+    """Also for a question that came within it, or was touched then, if the time to answer is shorter than that."""
+    home.clock.advance(until_clock(home, 23))
+    async with home.still(questions={"quiet_hours": "22:00-07:00", "tz": "UTC", "ttl": "2m"}) as listener:
+        await home.ticks(20)
+        untouched, touched = await asked(home, "One?", "Two?")
+        await home.ticks(20)
+        tap = home.person.tap(touched, "✏️ Other")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await home.person.toast(tap)
+        home.clock.advance(until_clock(home, 7))
+        await home.ticks(1)
+        for shown in (untouched, touched):
+            await until(lambda shown=shown: "waits until 07:10" in home.person.message(shown.message_id).text, "an end")  # type: ignore[misc]
+        await home.ticks(300)
+        assert phases(home) == ["open", "open"]
+
+
 async def test_an_end_that_cannot_be_saved_after_the_night_is_shown_later(home: House) -> None:
     """Else the phone would show none until somebody taps."""
     home.clock.advance(until_clock(home, 23))
