@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes.chat.screens.presence import in_status
-from hermes.chat.screens.screen import Look, Screen, clock, draw, note, project, subject
+from hermes.chat.screens.screen import Look, Screen, clock, computer, draw, note, project, subject
 from hermes.chat.screens.text import Line, Span, line, phrase
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
@@ -30,12 +30,11 @@ class Listening:
 
 def status(entries: Sequence[Entry], shown: Listening, now_s: float, look: Look) -> Screen:
     """Return the answer to /status: the open asks, the machines, and the servers of each."""
-    where = phrase(shown.machine, _NAME, empty="the computer")
     count = f"{len(entries)} open" if entries else "Nothing is open"
     since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
     listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
     there = _machines(shown.machines, now_s, look) if shown.machines else _servers(shown.servers)
-    opening = line(Span(f"{count}{since}", "bold"), " · listening on ", where)
+    opening = line(Span(f"{count}{since}", "bold"), " · listening on ", computer(shown.machine))
     presence = line(in_status(is_away=shown.is_away, post_after_s=shown.post_after_s))
     return draw(lambda _: [opening, *listed, *there, presence])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.chat.screens.screen import Screen, note, span
-from hermes.chat.screens.text import Span, phrase
+from hermes.chat.screens.screen import Screen, computer, note, span
+from hermes.chat.screens.text import Span
 
 
 def away() -> Screen:
@@ -16,7 +16,7 @@ def at_desk(post_after_s: float, machine: str) -> Screen:
     if post_after_s:
         waiting = f"🖥 Questions and notices wait {span(post_after_s)} for you at the computer, then they come here."
         return note(waiting, " When you leave, send /away.")
-    where = phrase(machine, 40, empty="the computer")
+    where = computer(machine)
     setting, section = Span('post_after = "30s"', "code"), Span("[questions]", "code")
     return note(
         "🖥 You are at the computer. Questions and notices still come here at once, because nothing is set to wait. "
