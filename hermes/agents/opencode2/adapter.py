@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, words_of
-from hermes.agents.opencode2.forms import read_form, told_alone, values
+from hermes.agents.opencode2.forms import read_form, source_of, told_alone, values
 from hermes.agents.opencode2.permissions import completed, read_permission
 from hermes.agents.questions import permission_reply, read_permitted, with_wish
 from hermes.errors import PayloadError
@@ -56,13 +56,7 @@ def read_wish(request: object, origin: Source) -> Ask:
     where = "permission"
     record = record_of(request, where)
     call = record_of(record.get("source") or {}, f"{where}.source")
-    source = replace(
-        origin,
-        session_id=id_of(record, "sessionID", where),
-        request_id=id_of(record, "id", where),
-        call_id=words_of(call, "id", where) or None,
-        message_id=words_of(call, "messageID", where) or None,
-    )
+    source = source_of(record, call, origin, where)
     wish = read_permission(record)
     # A refused command shows the model that it could not be run, and nothing else.
     can = replace(capabilities, can_skip=False, hears_reason=wish.kind != "command")

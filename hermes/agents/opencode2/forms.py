@@ -57,6 +57,17 @@ class Field:
     values: tuple[str, ...] = ()
 
 
+def source_of(record: Record, call: Record, origin: Source, where: str) -> Source:
+    """Return `origin` with the ids of a form or a permission: its own, and those of its session, call and message."""
+    return replace(
+        origin,
+        session_id=id_of(record, "sessionID", where),
+        request_id=id_of(record, "id", where),
+        call_id=words_of(call, "id", where) or None,
+        message_id=words_of(call, "messageID", where) or None,
+    )
+
+
 def is_lost(source: Source) -> bool:
     """Tell whether a form can only be answered in its directory, and that is not known."""
     return source.session_id == GLOBAL and not source.directory
@@ -75,13 +86,7 @@ def read_form(form: object, origin: Source, capabilities: Capabilities) -> Ask:
     record = record_of(form, where)
     metadata = record_of(record.get("metadata") or {}, f"{where}.metadata")
     tool = record_of(metadata.get("tool") or {}, f"{where}.metadata.tool")
-    source = replace(
-        origin,
-        session_id=id_of(record, "sessionID", where),
-        request_id=id_of(record, "id", where),
-        call_id=words_of(tool, "id", where) or None,
-        message_id=words_of(tool, "messageID", where) or None,
-    )
+    source = source_of(record, tool, origin, where)
     listed = [record_of(one, f"{where}.fields") for one in list_of(record.get("fields", []), f"{where}.fields")]
     is_question = metadata.get("kind") == "question"
     read = [_read_field(one, f"{where}.fields[{place}]") for place, one in enumerate(listed)]
