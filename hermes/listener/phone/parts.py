@@ -36,12 +36,11 @@ from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.session_cards import SessionCards
 from hermes.listener.phone.taps import PromptsOff, Taps, TapTaker
 from hermes.listener.phone.texts import Texts
-from hermes.listener.phone.timekeeper import Timekeeper
+from hermes.listener.phone.timekeeper import Timekeeper, Upkeep
 from hermes.listener.phone.topics import Topics
 from hermes.listener.phone.transcribing import Transcriber
 from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
-from hermes.listener.phone.upkeep import Upkeep
 from hermes.listener.sd_notify import Supervisor
 from hermes.model.prompt import PromptAbilities
 from hermes.storage.prompt_files import PromptFolder
