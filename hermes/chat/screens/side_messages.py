@@ -129,8 +129,9 @@ def _offer(entry: Entry, offer: Offer) -> SideScreen:
     words = shortened(one_line(offer.text), LIMITS.columns - len("Use “”"))
     use = press(entry, f"Use “{words}”", TakeOffer(offer.message_id, on=True))
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
-    asked = note("Is this your answer to ", name(entry.ask, offer.question), "?", rows=((use,), (no,)))
-    return SideScreen(asked)
+    asked = name(entry.ask, offer.question)  # without a header it is the question's text
+    mark = "" if asked.text.endswith("?") else "?"
+    return SideScreen(note("Is this your answer to ", asked, mark, rows=((use,), (no,))))
 
 
 def _declined(entry: Entry) -> SideScreen:

@@ -72,6 +72,8 @@ def test_a_plain_text_is_offered_as_an_answer() -> None:
     offered = entry(DATABASE, state=replace(OPEN, offer=offer))
     assert said(offered) == {"offer": "Is this your answer to **Database**?\n[ Use “let's take DuckDB” ]\n[ No ]"}
     assert meant(offered, "offer") == [TakeOffer(77, on=True), TakeOffer(77, on=False)]
+    unnamed = entry(replace(DATABASE, header="", text="Which one?"), state=replace(OPEN, offer=offer))
+    assert said(unnamed)["offer"].startswith("Is this your answer to **Which one?**\n")
     long = entry(DATABASE, state=replace(OPEN, offer=replace(offer, text="words " * 900)))
     assert "[ Use “words words words words wor…” ]" in said(long)["offer"]
 
