@@ -102,6 +102,10 @@ class Background:
             holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
         return None if holder is None or holder.who.endswith(f"store {self._store.root}") else holder
 
+    def has_services(self) -> bool:
+        """Tell whether this machine can run a service. Raises ServiceError."""
+        return self._state().kind != "none"
+
     # --- the service ----------------------------------------------------------------------------------------
 
     def choose_service(self, given: Given, need: Need | None) -> bool:

@@ -45,7 +45,7 @@ class Finish:
     def __init__(
         self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
     ) -> None:
-        self.ok, self._listens, self._always_listens = True, True, True
+        self.ok, self._listens, self._always_listens, self._has_services = True, True, True, True
         self._terminal, self._place, self._environ = terminal, place, environ
         self._connect, self._run = connect, run
 
@@ -128,6 +128,7 @@ class Finish:
 
     def _look_who_listens(self, background: Background) -> None:
         self._listens, self._always_listens = background.will_listen(), background.always_listens()
+        self._has_services = background.has_services()
 
     def _look_for_other(self, background: Background, config: Config) -> None:
         has_own_bot = config.phone is not None and not config.store.url
@@ -164,14 +165,17 @@ class Finish:
         self._tell_end(has_phone=has_phone)
         why = listener_need(has_prompts=has_prompts, brings_others=brings_others)
         if self.ok and self._listens and why is not None and not self._always_listens:
-            self._terminal.warn(
-                f"{why.waits[0].upper()}{why.waits[1:]} until a listener runs. `hermes install service` lets one run "
-                "always, `hermes listen` for as long as it runs."
-            )
+            waits = f"{why.waits[0].upper()}{why.waits[1:]}"
+            self._terminal.warn(f"{waits} until a listener runs. {self._how_to_listen('one run always')}")
         elif self.ok and self._listens and has_prompts and has_phone:
             self._terminal.say("To write to an agent, send /sessions in the chat.")
         if brings_others:
             self._terminal.say("For the next machine: `hermes store add NAME`.")
+
+    def _how_to_listen(self, always: str) -> str:
+        if self._has_services:
+            return f"`hermes install service` lets {always}, `hermes listen` for as long as it runs."
+        return "No service can run here: let `hermes listen` run all the time."
 
     def _tell_end(self, *, has_phone: bool) -> None:
         if self.ok and self._listens and has_phone:
@@ -180,9 +184,7 @@ class Finish:
             self._terminal.title("All set. Ask your agent something: its question comes to the phone.")
         elif self.ok:
             self._terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
-            self._terminal.say(
-                "`hermes install service` lets Hermes listen for good, `hermes listen` for as long as it runs."
-            )
+            self._terminal.say(self._how_to_listen("Hermes listen for good"))
         else:
             self._terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
 

@@ -51,7 +51,10 @@ def test_a_service_that_is_not_wanted(desk: Desk) -> None:
 def test_where_no_service_can_run(desk: Desk) -> None:
     """It is said what happens instead; asked for by an option, it fails after all else is done: status 1."""
     desk.has_config()
-    assert desk.unattended("--yes", "--no-agents")[0] == 0
+    status, said = desk.unattended("--yes", "--no-agents")
+    assert status == 0
+    assert "No service can run here: let `hermes listen` run all the time." in said
+    assert "`hermes install service`" not in said
     status, said = desk.unattended("--yes", "--no-agents", "--service")
     assert status == 1
     assert "Saved, but not all of it works yet" in said
