@@ -1,12 +1,15 @@
-"""Check the prompts from the phone: whether they are on, for which projects, and whether a listener takes them."""
+"""Check the prompts from the phone: are they on, for which projects, and can they be taken, voice notes, too."""
 
 import asyncio
+import os
+import shutil
 from typing import Final
 
 from hermes.commands.doctor import listener
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import service_state
 from hermes.core.prompt_routing import is_in
+from hermes.hook import starting
 from hermes.listener.daemon import UNTIL_IDLE
 from hermes.model.ask import Source
 from hermes.storage.store import Store
@@ -17,10 +20,10 @@ OFF: Final = "off: the phone can answer, and starts nothing"
 
 
 async def look(around: Around) -> tuple[Finding, ...]:
-    """Check what the phone may start, and that a listener always runs if it may."""
+    """Check what the phone may start and, if it may, that a listener always runs and voice notes can be heard."""
     if not around.config.prompts.enabled:
         return (AREA.good("phone", OFF),)
-    return await AREA.each(around, {"phone": _phone, "listener": _listener})
+    return await AREA.each(around, {"phone": _phone, "listener": _listener, "voice notes": _voice_notes})
 
 
 def _phone(around: Around) -> list[Finding]:
@@ -56,3 +59,16 @@ def _listener(around: Around) -> list[Finding]:
     if state.kind == "none":
         return [AREA.good("listener", f"{holder} takes them")]
     return [AREA.warning("listener", f"{holder} takes them, and no service starts it again if it ends", install)]
+
+
+def _voice_notes(around: Around) -> list[Finding]:
+    """Check that the program which turns voice notes into text, if there is one, can be started as a listener does."""
+    program = next(iter(around.config.prompts.transcribe), None)
+    if program is None:
+        return []
+    place = os.path.join("/", program) if "/" in program else program  # noqa: PTH118 (it joins as the system does)
+    found = shutil.which(place, path=starting.PATH)
+    if found is None:
+        seen = f"{program!r} in prompts.transcribe cannot be started, so voice notes are refused"
+        return [AREA.broken("voice notes", seen, "give the whole path of the program there")]
+    return [AREA.good("voice notes", f"{found} turns them into text")]

@@ -114,3 +114,21 @@ def test_with_prompts_no_listener_is_not_idle(
     patient.install()
     command.run(patient.config_file, environ=patient.environ, watch=False, as_json=False, check=False)
     assert ("nobody listens: answers and prompts wait" in capsys.readouterr().out) is is_on
+
+
+async def test_a_program_that_hears_voice_notes_must_be_there(patient: Patient) -> None:
+    """By its whole path or in one of the usual folders, as a listener starts it: the PATH of the shell is not used."""
+    systemctl(patient, "active", config=patient.config_file)
+    hears = patient.program("hears", "true")
+    for program, is_there in (
+        (str(hears), True),
+        ("sh", True),
+        ("hears", False),
+        ("/nowhere/hears", False),
+        ("", False),
+    ):
+        patient.tables["prompts"] = {"enabled": True, "transcribe": [program, "-f"]}
+        patient.write()
+        found = named(await prompts.look(patient.around()), "voice notes")
+        assert found.verdict == ("good" if is_there else "broken"), program
+        assert f"{program!r} in prompts.transcribe cannot be started" in found.seen or is_there
