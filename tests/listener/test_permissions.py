@@ -507,6 +507,23 @@ async def test_a_plugin_tells_of_its_desk(portless: House, reply: dict[str, str]
         await portless.person.sees(said, buttons=False)
 
 
+@pytest.mark.parametrize("event", ["permission.replied", "session.idle"])
+async def test_what_ends_all_of_a_session_at_the_desk_brings_none_of_it(portless: House, event: str) -> None:
+    """Contract 4: the end of each is told by itself; the first is no reason to ring for the next."""
+    session = {"sessionID": "ses_1"}
+    with portless.waiting("per_1"), portless.waiting("per_2"):
+        portless.hook("permission.asked", a_wish())
+        await portless.person.sees("npm i")
+        portless.hook("permission.asked", a_wish("per_2", patterns=["npm test"]))
+        await until(lambda: len(portless.entries()) == 2, "both entries")
+        portless.hook(event, {"requestID": "per_1", "reply": "reject", **session})
+        await until(lambda: len(portless.entries()) == 1, "the end of the first")
+        assert await portless.listener._parts.phone.posting._queue.wait_s(portless.entry())
+        portless.hook(event, {"requestID": "per_2", "reply": "reject", **session})
+        await portless.closed()
+    assert not sent(portless, "npm test")
+
+
 async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
     """On a tap; it goes again when the request is over."""
     with portless.waiting("per_1"):

@@ -25,7 +25,8 @@ BEHIND_LOOK_S: Final = 5.0
 DRAWING_S: Final = 10.0
 """The phone must show the end of a permission before the next one is posted, which waits at most this long."""
 REFUSING_S: Final = 5.0
-"""A refusal also ends the permissions of its session that were asked before it; they wait this long for that end."""
+"""A refusal, or the end of its turn, also ends the permissions of its session that were asked before it; they wait this
+long for that end."""
 IN_A_ROW_S: Final = 600.0
 """A permission replaces the message of the one before only if that one was closed less than this ago."""
 FRESH_S: Final = 1.5
@@ -34,16 +35,17 @@ FRESH_S: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The message of a permission closed at `at_s`, with its lines. `refused_s` is when it was refused, else -inf.
+    """The message of a permission closed at `at_s`, with its lines. `key` tells which asks may replace it.
 
-    `key` tells which asks may replace it: the permissions of its session, or the same questions of its session.
+    These are the permissions of its session, or the same questions of its session. `over_s` is when it was refused, or
+    its agent gave it up, which also ends the earlier permissions of its session; else -inf.
     """
 
     key: tuple[str, ...]
     chat_id: int
     message_id: int
     at_s: float
-    refused_s: float
+    over_s: float
     trail: tuple[str, ...]
 
 
@@ -107,7 +109,7 @@ class PermissionQueue:
     def _refusing_s(self, entry: Entry) -> float | None:
         """Return how long a permission that was asked before a refusal still waits for its own end, else None."""
         left = self._left.get(_key(entry))
-        if left is None or entry.asked_s > left.refused_s or not 0 <= self._entries.now() - left.at_s < REFUSING_S:
+        if left is None or entry.asked_s > left.over_s or not 0 <= self._entries.now() - left.at_s < REFUSING_S:
             return None
         return REFUSING_S - (self._entries.now() - left.at_s)
 
@@ -139,20 +141,27 @@ class PermissionQueue:
 
     def note_closed(self, entry: Entry) -> None:
         """Remember the message of an entry that was closed, if the next one of its session may replace it."""
-        phone, decision = entry.phone, entry.state.decision
+        phone = entry.phone
         if phone.message_id is None or not (entry.ask.permission is not None or _was_given_up(entry)):
             return
         now_s = self._entries.now()
         self._left = {one: left for one, left in self._left.items() if abs(now_s - left.at_s) <= IN_A_ROW_S}
-        refused_s = decision.at_s if decision is not None and is_refused(entry) else -math.inf
         trail = (*entry.trail, trail_line(entry))[-TRAIL_LINES:] if entry.ask.permission is not None else ()
-        self._left[_key(entry)] = Left(_key(entry), phone.chat_id, phone.message_id, now_s, refused_s, trail)
+        self._left[_key(entry)] = Left(_key(entry), phone.chat_id, phone.message_id, now_s, _over_s(entry), trail)
 
 
 def _key(entry: Entry) -> tuple[str, ...]:
     ask = entry.ask
     texts = () if ask.permission is not None else tuple(question.text for question in ask.questions)
     return (*ask.source.session, *texts)
+
+
+def _over_s(entry: Entry) -> float:
+    """Return when it was refused, here or at the desk, or given up by its agent; else -inf."""
+    decision, outcome = entry.state.decision, entry.state.outcome
+    if decision is not None and is_refused(entry):
+        return decision.at_s
+    return outcome.at_s if outcome is not None and outcome.kind in {"rejected_at_desk", "gone"} else -math.inf
 
 
 def _was_given_up(entry: Entry) -> bool:
