@@ -1,4 +1,4 @@
-"""Takes in the turns of agents that keep no record for us: their notices, and the prompts that began them."""
+"""Takes in the turns that agents tell of: their notices, and the prompts that began them."""
 
 from __future__ import annotations
 
@@ -68,15 +68,15 @@ class TurnReports:
 
     async def _ended(self, signal: TurnEnded) -> None:
         turn = signal.turn
-        source = turn.source
-        begun = self._notices.begun(source.agent, source.session_id, turn.id)
+        begun = self._notices.begun(turn.source.agent, turn.source.session_id, turn.id)
         if begun is None:
             await self._notices.take(signal, is_ours=self._prompts.has_begun(turn))
-            return
-        await self._notices.take(
-            replace(signal, turn=replace(turn, prompt_id=begun.prompt_id)), is_ours=bool(begun.prompt_id)
-        )
-        prompt = self._prompts.of_record(begun.prompt_id)
+            # A look may come too late, if its process ends soon; after a failure, only a look tells whether it goes on.
+            prompt = None if turn.failure else self._prompts.of_record(turn.prompt_id)
+        else:
+            named = replace(signal, turn=replace(turn, prompt_id=begun.prompt_id))
+            await self._notices.take(named, is_ours=bool(begun.prompt_id))
+            prompt = self._prompts.of_record(begun.prompt_id)
         if prompt is not None:
             record: RecordState = "failed" if turn.failure else "finished"
             await self._see(prompt, Sight("idle", record, reason=turn.failure, ended_s=turn.ended_s))

@@ -13,6 +13,7 @@ from hermes.core.notices import NoticeRules
 from hermes.core.prompts import STARTS_S
 from hermes.errors import AgentAway
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
+from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.kept import Kept
 from hermes.listener.wakes import Wakes
 from hermes.listener.workers import LOCKED_LOOK_S
@@ -324,3 +325,14 @@ async def test_a_prompt_that_was_tried_stays_where_it_is(shared: Shared) -> None
     assert tried.tries
     assert tried.target is not None
     assert tried.target.source.server == "served"
+
+
+@pytest.mark.parametrize(("failure", "phase"), [("", "finished"), ("rate limit", "running")])
+async def test_the_report_of_a_turn_ends_the_prompt_that_it_answers(house: House, failure: str, phase: str) -> None:
+    """Its process may end before the next look; after a failure, that look tells whether the agent goes on."""
+    await house.keep(RUNNING)
+    turn = Turn(TARGET.source, "OpenCode", "turn_1", None, 2.0, failure=failure, prompt_id=RUNNING.record_id)
+    await TurnReports(house.kept).take(TurnEnded(turn))
+    found = house.prompts.get(RUNNING.id)
+    assert found is not None
+    assert found.phase == phase
