@@ -225,6 +225,9 @@ def deafness(fresh: Ask, came: Sequence[Answers | None]) -> Iterator[str]:
 
 
 def leftovers(view: View, tokens: Sequence[str]) -> list[ShownMessage]:
-    """Return the messages of these asks that still have buttons; a list of sessions names some of them, too."""
-    shown = [m for m in view.shown() if m.rows and not m.text.startswith("Your sessions")]
+    """Return the messages of these asks whose buttons wait for an answer.
+
+    A list of sessions names some asks, too. An answer that came too late is offered as a prompt: a tap would send it.
+    """
+    shown = [m for m in view.shown() if m.rows and not m.text.startswith(("Your sessions", "Your answer"))]
     return [m for m in shown if any(token in m.text for token in tokens)]

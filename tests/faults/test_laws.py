@@ -274,7 +274,8 @@ def test_the_phone_is_judged_when_no_question_has_buttons() -> None:
 def test_copies_with_buttons_are_found() -> None:
     """Those of these asks alone, as they are shown now."""
     copy = a_message("q1w", rows=OPTIONS)
-    others = (a_message("q2w", rows=OPTIONS), replace(copy, deleted=True), a_message("✅ q1w"))
+    late = a_message("Your answer “q1w in words” came too late", rows=OPTIONS)
+    others = (a_message("q2w", rows=OPTIONS), replace(copy, deleted=True), a_message("✅ q1w"), late)
     assert laws.leftovers(a_view(copy, *others), ["q1w"]) == [copy]
 
 
