@@ -155,6 +155,26 @@ def test_its_own_mark_says_whether_a_question_waits_at_the_desk(
     stage.asked("Which sizes?")
 
 
+def test_a_session_that_runs_takes_the_hooks_in(home: Home, stage: Stage, desk: Any) -> None:
+    """At once, as is said to whoever installs them: no session has to be started again."""
+    install.uninstall(environ=home.environ())
+    claude = desk(*(asks(question(f"Is it {number}?", f"N{number}", "Yes", "No")) for number in range(9)))
+
+    def is_asked(number: int) -> bool:
+        """Tell whether the question at the desk comes to the phone, too, and answer it at the desk."""
+        claude.wait_screen(lambda screen: f"☐ N{number}" in screen and DIALOG in screen)
+        came = False
+        with contextlib.suppress(TimeoutError):
+            came = bool(stage.asked(f"Is it {number}?", 5))
+        claude.send(ENTER)
+        return came
+
+    numbers = iter(range(9))
+    assert not is_asked(next(numbers))
+    stage.install(install.install, home.environ())
+    assert any(map(is_asked, numbers))
+
+
 def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received: Any) -> None:
     """Two questions: words alone are the answer; beside picks, joined as Claude Code does, they are a note."""
     desk(asks(DATABASE, SIZES))

@@ -79,7 +79,10 @@ def install(
     _write(place, _text(wanted))
     done = "Hermes' hooks were updated" if ours else "Hermes' hooks are"
     also = ", and its permission prompts are asked on the phone" if permissions else ""
-    said = [f"{done} in {place}{also}.", "A Claude Code that is running takes them in when it is started again."]
+    said = [
+        f"{done} in {place}{also}.",
+        "A Claude Code that is running takes them in at once; start it again if it does not.",
+    ]
     return [*said, *(["Its questions wait for the phone alone now: no dialog opens before that."] if headless else [])]
 
 
@@ -104,7 +107,7 @@ def uninstall(*, environ: Mapping[str, str]) -> list[str]:
     with saving(_kept(place)):
         _kept(place).unlink(missing_ok=True)
     done = "has no hooks of Hermes any more" if place.exists() else "was removed; it held nothing else"
-    return [f"{place} {done}.", "A Claude Code that is running keeps them until it is started again."]
+    return [f"{place} {done}.", "A Claude Code that is running drops them at once; start it again if it does not."]
 
 
 def is_connected(environ: Mapping[str, str]) -> bool:

@@ -270,6 +270,12 @@ def test_settings_that_cannot_be_understood_stay_as_they_are(home: Path, found: 
     assert files(home) == {"settings.json"}
 
 
+def test_a_session_that_runs_need_not_be_started_again(home: Path) -> None:
+    """Claude Code reads its settings again when they change, in both directions (run with 2.1.330)."""
+    assert put(home)[1] == "A Claude Code that is running takes them in at once; start it again if it does not."
+    assert take(home)[1] == "A Claude Code that is running drops them at once; start it again if it does not."
+
+
 def test_uninstalling_where_nothing_is_changes_nothing(home: Path) -> None:
     """With settings and without."""
     nothing = [f"{place(home)} has no hooks of Hermes; nothing was changed."]

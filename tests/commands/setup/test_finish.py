@@ -51,7 +51,7 @@ def test_only_what_was_done_gets_a_tick(tmp_path: Path, *, has_prompts: bool) ->
     finish.connect_agents(Plan(Changes(), agents, service=False), config)
     done, *rest = shown.getvalue().splitlines()
     assert done.startswith("  ✓ Hermes' hooks are in ")
-    assert rest[0] == "  A Claude Code that is running takes them in when it is started again."
+    assert rest[0] == "  A Claude Code that is running takes them in at once; start it again if it does not."
     assert [line.strip() for line in rest[1:]] == [claude_code.PROMPTS_NOTE] * has_prompts
     assert finish.ok
 
