@@ -23,7 +23,7 @@ FRESH_AGENT = """\
 """
 FRESH = f"""\
 {FRESH_AGENT}\
-# The token below is a secret: this file is for your eyes only (chmod 600).
+# The bot's token is a secret: this file is for your eyes only (chmod 600).
 
 [telegram]
 """

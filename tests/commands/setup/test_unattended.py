@@ -26,6 +26,7 @@ def test_every_step_by_an_option(desk: Desk) -> None:
     telegram = configuration.load(desk.config, environ={}).telegram
     assert (telegram.chat_id, telegram.users, telegram.token_file) == (TEAM.id, (ANN.id, BOB.id), file)
     assert desk.api.token not in desk.config.read_text()
+    assert "token below" not in desk.config.read_text()
     assert list((desk.root / ".config" / "opencode").rglob("*.js"))
     assert any("Connected." in text for text in desk.told(TEAM.id))
 
