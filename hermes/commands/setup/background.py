@@ -96,8 +96,6 @@ class Background:
 
         Raises StoreError.
         """
-        if self._store.holder(LISTENER) is not None:
-            return None
         with disk.reading(self._store.root):
             holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
         return None if holder is None or holder.who.endswith(f"store {self._store.root}") else holder

@@ -46,6 +46,7 @@ class Finish:
         self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
     ) -> None:
         self.ok, self._listens, self._always_listens, self._has_services = True, True, True, True
+        self.has_other_listener = False
         self._terminal, self._place, self._environ = terminal, place, environ
         self._connect, self._run = connect, run
 
@@ -133,6 +134,7 @@ class Finish:
     def _look_for_other(self, background: Background, config: Config) -> None:
         has_own_bot = config.phone is not None and not config.store.url
         holder = background.other_listener(config.telegram.bot_id) if has_own_bot else None
+        self.has_other_listener = holder is not None
         if holder is not None:
             self._failed(
                 f"{holder} holds this bot, for another store, so no listener can start here. End it, or give one of "

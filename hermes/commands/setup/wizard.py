@@ -146,7 +146,7 @@ class _Setup:
         finish.tell_prompts(plan)
         finish.connect_agents(plan, config)
         finish.listen(plan, config, background, changed=changed)
-        if plan.test:
+        if plan.test and not finish.has_other_listener:
             finish.test(config)
         finish.farewell(config)
         return 0 if finish.ok else FAILED
