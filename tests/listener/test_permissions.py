@@ -10,6 +10,7 @@ import pytest
 
 from hermes.chat.screens.permission import TRAIL_LINES
 from hermes.errors import Stuck, TooNew
+from hermes.hook import spool
 from hermes.listener.phone import permission_queue
 from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
 from tests.listener.gates import fails_for
@@ -522,6 +523,28 @@ async def test_what_ends_all_of_a_session_at_the_desk_brings_none_of_it(portless
         portless.hook(event, {"requestID": "per_2", "reply": "reject", **session})
         await portless.closed()
     assert not sent(portless, "npm test")
+
+
+async def test_what_an_agent_gives_up_holds_no_other_one_if_it_goes_on_after_a_refusal(
+    home: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code asks for two calls at once; one of them is decided at the desk, and the other one still waits."""
+    monkeypatch.setattr(permission_queue, "REFUSING_S", 600.0)
+    await home.start()
+
+    def asks(request_id: str, command: str) -> None:
+        tool = {"tool_name": "Bash", "tool_input": {"command": command}}
+        asked = {"hook_event_name": "PermissionRequest", "session_id": "ses_1", "prompt_id": "p_1", "cwd": "/home/dev"}
+        spool.drop(home.store, spool.record("claude-code", {**asked, **tool, "id": request_id}) | {"host": "laptop"})
+        spool.nudge(home.store)
+
+    with home.waiting("second", "claude-code"):
+        with home.waiting("first", "claude-code"):
+            asks("first", "npm i")
+            await home.person.sees("npm i")
+            asks("second", "npm test")
+            await until(lambda: len(home.entries()) == 2, "both entries")
+        await home.person.sees("npm test")
 
 
 async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:

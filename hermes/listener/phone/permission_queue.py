@@ -157,11 +157,16 @@ def _key(entry: Entry) -> tuple[str, ...]:
 
 
 def _over_s(entry: Entry) -> float:
-    """Return when it was refused, here or at the desk, or given up by its agent; else -inf."""
+    """Return when it was refused, here or at the desk, or given up by its agent; else -inf.
+
+    An agent that goes on after a refusal, as Claude Code does, may still wait for the others.
+    """
     decision, outcome = entry.state.decision, entry.state.outcome
     if decision is not None and is_refused(entry):
         return decision.at_s
-    return outcome.at_s if outcome is not None and outcome.kind in {"rejected_at_desk", "gone"} else -math.inf
+    if not entry.ask.capabilities.reject_stops or outcome is None:
+        return -math.inf
+    return outcome.at_s if outcome.kind in {"rejected_at_desk", "gone"} else -math.inf
 
 
 def _was_given_up(entry: Entry) -> bool:
