@@ -188,7 +188,7 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
 
     released = wait.release_on_signal(by_hand=agent.by_hand)
     line, rest = _line(0, PATIENCE_S, MAX_LINE_BYTES if agent.carried is None else MAX_READ_BYTES)
-    if agent.by_hand and rest and not line.rstrip().endswith(b"}"):
+    if agent.by_hand and line.lstrip().startswith(b"{") and not line.rstrip().endswith(b"}"):
         raise _Refused("its first line is not the whole JSON object; write all of it in one line")
     payload = _payload(agent, line)
     asks = agent.asks(payload)
