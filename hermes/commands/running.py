@@ -164,7 +164,7 @@ def install(
         typer.Option(help="claude-code, oh-my-pi: also ask if there is no terminal.", show_default=False),
     ] = None,
 ) -> None:
-    """Put an agent's plugin in place (restart the agent after it), or Hermes as a service."""
+    """Put an agent's plugin in place (it says whether to restart the agent), or Hermes as a service."""
     loaded, place = read(config)
     options = {"permissions": permissions, "headless": headless}
     _say(installing.install(what, loaded, place, environ=os.environ, options=options))

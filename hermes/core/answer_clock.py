@@ -54,13 +54,12 @@ class AnswerableClock:
         """Return the timing of an ask whose time to answer starts now.
 
         The time since the last tick is not counted yet, and the next tick counts all of it or nothing. The ask starts
-        after that time, so that the person never has less than `ttl_s` answerable seconds. If the clock `stands` still,
-        the ask starts before the end of that gap.
+        after that time, so that the person never has less than `ttl_s` answerable seconds. In quiet hours the clock
+        `stands` still: the ask starts just before the end of that gap, after which ten minutes are left.
         """
         passed = self._monotonic() - self._looked
-        begun_at = self.counted_s + (passed if passed < LONGEST_TICK_S else 0.0)
-        if stands:
-            begun_at = self.counted_s - GAP_COUNTS_S
+        uncounted_s = passed if passed < LONGEST_TICK_S else 0.0
+        begun_at = self.counted_s + (-GAP_COUNTS_S if stands else uncounted_s)
         return replace(
             timing or Timing(posted_s=now_s),
             set_at=begun_at,

@@ -157,7 +157,7 @@ def test_its_own_mark_says_whether_a_question_waits_at_the_desk(
 
 @pytest.mark.nightly
 def test_a_session_that_runs_takes_the_hooks_in(home: Home, stage: Stage, desk: Any) -> None:
-    """At once, as is said to whoever installs them: no session has to be started again."""
+    """After a question or two, if it was just about to ask: no session has to be started again."""
     install.uninstall(environ=home.environ())
     claude = desk(*(asks(question(f"Is it {number}?", f"N{number}", "Yes", "No")) for number in range(9)))
 

@@ -165,10 +165,10 @@ class Sessions:
 class Living:
     """The questions and permissions of one server that an unbroken event stream shows alive, at most `limit` of them.
 
-    Such an answer can be sent without a check. An ask is alive from its event until an event that may have ended it:
-    its reply, an idle, retrying, failed or deleted session, a newer message of the model, a removed message, a dispose.
-    An ask that is unknown here is not necessarily dead; the server must be asked (see proof.py). If the stream breaks,
-    an end may have been missed, so that all asks are forgotten.
+    The answer to one of them can be sent without a check. An ask is alive from its event until an event that may have
+    ended it: its reply, an idle, retrying, failed or deleted session, a newer message of the model, a removed message,
+    a dispose. An ask that is unknown here is not necessarily dead; the server must be asked (see proof.py). If the
+    stream breaks, an end may have been missed, so that all asks are forgotten.
 
     `is_read` is False while the reader of the stream is paused: the stream may then hold events that are not noted yet.
     """

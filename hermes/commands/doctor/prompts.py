@@ -70,5 +70,5 @@ def _voice_notes(around: Around) -> list[Finding]:
     found = shutil.which(place, path=starting.PATH)
     if found is None:
         seen = f"{program!r} in prompts.transcribe cannot be started, so voice notes are refused"
-        return [AREA.broken("voice notes", seen, "give the whole path of the program there")]
+        return [AREA.broken("voice notes", seen, "give the whole path of a program there that you may execute")]
     return [AREA.good("voice notes", f"{found} turns them into text")]

@@ -71,7 +71,7 @@ class TurnReports:
         begun = self._notices.begun(turn.source.agent, turn.source.session_id, turn.id)
         if begun is None:
             await self._notices.take(signal, is_ours=self._prompts.has_begun(turn))
-            # A look may come too late, if its process ends soon; after a failure, only a look tells whether it goes on.
+            # A look may come too late if the process ends. After a failure, only a look tells if the agent goes on.
             prompt = None if turn.failure else self._prompts.of_record(turn.prompt_id)
         else:
             named = replace(signal, turn=replace(turn, prompt_id=begun.prompt_id))

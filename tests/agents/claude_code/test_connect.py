@@ -271,7 +271,7 @@ def test_settings_that_cannot_be_understood_stay_as_they_are(home: Path, found: 
 
 
 def test_a_session_that_runs_need_not_be_started_again(home: Path) -> None:
-    """Claude Code reads its settings again when they change, in both directions (run with 2.1.330)."""
+    """Claude Code reads its settings again when they change."""
     assert put(home)[1] == "A Claude Code that is running takes them in at once; start it again if it does not."
     assert take(home)[1] == "A Claude Code that is running drops them at once; start it again if it does not."
 
