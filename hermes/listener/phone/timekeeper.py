@@ -1,6 +1,7 @@
-"""The regular work of the phone side: what is due for the open asks by the time to answer; memory; old asks.
+"""The regular work of the phone side.
 
-What is due are reminders, final calls and expiry; and the word at the end of quiet hours.
+It counts the time to answer, and does what is due by it: reminders, final calls, expiry, the word at the end of quiet
+hours. It also saves the clocks and deletes old asks.
 """
 
 from __future__ import annotations
