@@ -69,6 +69,8 @@ class Talk:
     _asked_s: float = -AGAIN_S
     _tapped: dict[tuple[int, str], float] = field(default_factory=dict)
     _armed_s: float | None = None
+    _forgotten_id: int = 0
+    """Cards up to this message brought nothing: they are of a store that was removed, and Hermes does not know them."""
     _began_s: float = 0.0
 
     @property
@@ -267,7 +269,8 @@ class Talk:
             if notices:
                 self._send(letter, notices[-1])
             return
-        cards = [m for m in view.shown() if m.text.startswith(f"{self.title} ")]
+        known = [m for m in view.shown() if m.message_id > self._forgotten_id]
+        cards = [m for m in known if m.text.startswith(f"{self.title} ")]
         if not cards and self.is_deleted:
             self.letters.remove(letter)  # no list has a session that the desk has deleted: nobody can write to it
         elif not cards:
@@ -301,7 +304,9 @@ class Talk:
             self._send(letter, asks[-1] if self.in_group else None, None if self.in_group else asks[-1].thread_id)
         elif self._armed_s is None or self.now() > self._armed_s + AGAIN_S:
             label = next((x for row in card.labels for x in row if WRITE in x), "")
-            if label and not asks:
+            if self._armed_s is not None and not asks:
+                self._armed_s, self._forgotten_id = None, card.message_id
+            elif label and not asks:
                 self._armed_s = self.now()
                 self._tap(card, label)
             else:
@@ -376,6 +381,7 @@ class Talk:
             mine = [label for label in labels if self.title in label]
             if mine or self._may_tap(line, "Nothing"):
                 self._tap(line, mine[0] if mine else "Nothing")
+                self._forgotten_id = self._forgotten_id if mine else line.message_id
             return
         if "Send it now?" in line.text:
             letter.is_hurried = True

@@ -258,6 +258,32 @@ def test_a_text_that_was_not_saved_is_written_again() -> None:
     assert (letter.ids, letter.lost) == ((), [WROTE])
 
 
+def test_a_card_that_nobody_knows_any_more_is_looked_for_again() -> None:
+    """It is of a store that was removed: a reply to it would be asked about for ever."""
+    talk = a_talk()
+    talk.letters[0].ids = (WROTE,)
+    card = shown(3, "Talk q1t 💤 waits for you")
+    talk.step(view(card, shown(7, "What is this for?", "Talk q2t", "Nothing", reply_to=WROTE)))
+    talk.step(view(card, shown(8, "All right, I send it to nobody", reply_to=WROTE)))
+    assert isinstance(talk.phone, Pen)
+    for _ in range(20):
+        talk.step(view(card))
+    assert set(talk.phone.did[1:]) == {"write '/sessions' to None"}
+    for _ in range(20):
+        talk.step(view(card, shown(9, "Talk q1t 💤 waits for you")))
+    assert talk.phone.did[-1] == f"write {FIRST!r} to 9"
+
+
+def test_a_card_on_which_a_tap_brings_nothing_is_looked_for_again() -> None:
+    """It is of a store that was removed, too."""
+    talk = a_talk(door="armed")
+    for _ in range(60):
+        talk.step(view(shown(3, "Talk q1t 💤 waits for you", "✏️ Write a prompt")))
+    assert isinstance(talk.phone, Pen)
+    assert set(talk.phone.did) == {"tap 3 ✏️ Write a prompt", "write '/sessions' to None"}
+    assert talk.phone.did.count("tap 3 ✏️ Write a prompt") == 1
+
+
 def test_a_text_to_which_nobody_says_a_word_is_written_again() -> None:
     """Under another name, so that each is judged by itself."""
     talk = a_talk()
