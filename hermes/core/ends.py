@@ -69,11 +69,14 @@ def lasting_word(entry: Entry) -> LastingWord:
 def reaches(other: Closed, entry: Entry) -> bool:
     """Tell whether the lasting word on another ask may end `entry`.
 
-    An "always" that the agent keeps counts in all sessions of its project, any other word in its own.
+    An "always" that the agent keeps counts in all sessions of its project, any other word in its own. What an "always"
+    covers is not asked later; a refusal may become known before the asks that it ends.
     """
     source, stays = entry.ask.source, entry.ask.capabilities.always_stays
     is_kept = stays and other.word == "always" and (other.agent, other.directory) == (source.agent, source.directory)
-    return other.word != "" and (is_kept or other.session_id == source.session_id)
+    came_later = 0.0 < other.ended_s < entry.asked_s
+    in_time = other.word == "refused" or (other.word == "always" and not came_later)
+    return in_time and (is_kept or other.session_id == source.session_id)
 
 
 def _lasting(answers: Response) -> LastingWord:

@@ -327,6 +327,19 @@ async def test_a_request_that_comes_after_the_refusal_that_ends_it_names_it(home
 
 
 @BOTH
+async def test_an_always_at_the_desk_after_one_on_the_phone_is_told_as_such(home: House) -> None:
+    """What an "always" covers is not asked any more: the one on the phone did not end a request that came later."""
+    await home.start()
+    _, session = await wishes(home, "npm i")
+    await twice(home, await home.person.sees("npm i"), "Always…", "Yes, always")
+    await home.closed()
+    second, _ = await wishes(home, "ls", session)
+    await home.person.sees("ls", buttons=True)
+    home.agent.permit(second, "always")
+    await home.person.sees("🖥 Always allowed on the computer", buttons=False)
+
+
+@BOTH
 async def test_a_lie_is_no_word(home: House) -> None:
     """Contract 4 and 10.4: `200 true` for nothing proves nothing; it is said again until its tool goes on."""
     await home.start()
