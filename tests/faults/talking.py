@@ -378,6 +378,8 @@ class Talk:
     def _act(self, letter: Letter, line: ShownMessage) -> None:
         labels = [label for row in line.labels for label in row]
         if line.text.startswith("What is this for?"):
+            if letter.in_pieces and self.now() < letter.written_s + AGAIN_S:
+                return  # another piece may be refused: the person would write the whole again
             mine = [label for label in labels if self.title in label]
             if mine or self._may_tap(line, "Nothing"):
                 self._tap(line, mine[0] if mine else "Nothing")
