@@ -41,7 +41,7 @@ def ask(*questions: Question, capabilities: Capabilities = OPENCODE, answerable:
     return Ask(source, questions, capabilities, answerable)
 
 
-def wish(
+def permission_ask(
     what: str = "npm run build",
     *,
     always: tuple[str, ...] = ("npm run *",),

@@ -156,11 +156,11 @@ def permission_reply(decision: Decision) -> Reply:
             return Refused()
 
 
-def with_wish(ask: Ask, wish: Permission) -> Ask:
+def with_permission(ask: Ask, permission: Permission) -> Ask:
     """Return the ask with this permission and one question; its header is the permission's `what` on one line."""
-    name = " ".join(wish.what.split())
+    name = " ".join(permission.what.split())
     allowing = Question("May it?", header=name, options=(Option("Allow once"),))
-    return replace(ask, questions=(allowing,), permission=wish)
+    return replace(ask, questions=(allowing,), permission=permission)
 
 
 def read_permitted(record: Record, kind: str, _: Source) -> Replied:

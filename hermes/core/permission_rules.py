@@ -38,7 +38,7 @@ def admitted(ask: Ask, rules: Rules) -> Ask | None:
 
 
 def _can_be_named(permission: Permission) -> bool:
-    """Tell whether one screen can show each pattern of "always", and the agent has told the whole deed."""
+    """Tell whether one screen can show each pattern of "always", and the agent has told the whole action."""
     named = len(permission.always) <= MOST_PATTERNS and all(len(one) <= LONGEST_PATTERN for one in permission.always)
     return named and not permission.partial
 

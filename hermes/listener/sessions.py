@@ -23,8 +23,8 @@ of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListWish:
-    """A person's wish for a list at `at_s` (epoch), and the message that said so.
+class ListRequest:
+    """A person's request for a list at `at_s` (epoch), and the message that said so.
 
     `awaited` are the ids of the machines that are waited for.
     """
@@ -38,7 +38,7 @@ class ListWish:
 class SessionLists(Records[MachineList]):
     """The list of each machine.
 
-    The wishes that are not shown yet, and `shown` with what each message lists, are in memory alone: a person can ask
+    The requests that are not shown yet, and `shown` with what each message lists, are in memory alone: a person can ask
     again.
     """
 
@@ -48,7 +48,7 @@ class SessionLists(Records[MachineList]):
         workers = Workers(agent=("list",))
         super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=lambda one: one.listed_s)
         self.now = now
-        self.wishes: list[ListWish] = []
+        self.requests: list[ListRequest] = []
         self.shown: dict[int, Wanted] = {}
 
     def wake(self, record_id: str) -> None:
@@ -67,15 +67,15 @@ class SessionLists(Records[MachineList]):
             # It cannot be read, and is unknown from now on; or it is locked, and is not waited for longer than others.
             with suppress(Unreadable, TooNew, InUse):
                 await self.change(one.id, lambda found: replace(found, wanted_s=max(now_s, found.wanted_s + 0.001)))
-        self.wishes.append(ListWish(wanted, message_id, now_s, awaited))
+        self.requests.append(ListRequest(wanted, message_id, now_s, awaited))
         self._wakes.put(ID, "listed")
 
-    def missing_s(self, wish: ListWish) -> float:
-        """Return how long the list for this wish may still wait for machines, 0 if it waits for none."""
-        lists = (self.get(machine) for machine in wish.awaited)
-        if all(one is None or one.listed_s >= wish.at_s for one in lists):
+    def missing_s(self, request: ListRequest) -> float:
+        """Return how long the list for this request may still wait for machines, 0 if it waits for none."""
+        lists = (self.get(machine) for machine in request.awaited)
+        if all(one is None or one.listed_s >= request.at_s for one in lists):
             return 0.0
-        return max(0.0, PATIENCE_S - abs(self.now() - wish.at_s))
+        return max(0.0, PATIENCE_S - abs(self.now() - request.at_s))
 
     def found(self) -> list[Listed]:
         """Return the sessions of all machines, those that run first, then by their last use."""

@@ -103,7 +103,7 @@ class Source:
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]
 """The rule for an ask that no person answered in time. "keep" leaves it to the desk."""
 
-DeedKind = Literal["command", "change", "folder", "fetch", "other"]
+PermissionKind = Literal["command", "change", "folder", "fetch", "other"]
 """The kind of an action: run a command, change a file, use a folder outside of the project, fetch an address, other."""
 
 
@@ -123,7 +123,7 @@ class Permission:
     """
 
     tool: str
-    kind: DeedKind
+    kind: PermissionKind
     what: str
     detail: str = ""
     patterns: tuple[str, ...] = ()

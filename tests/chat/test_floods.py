@@ -20,10 +20,10 @@ from hermes.chat.screens.unseen import verbatim, visible
 from hermes.core.answers import bare_label
 from hermes.core.permission_rules import Rules, admitted
 from hermes.model.answer import Answer, Decision, Outcome
-from hermes.model.ask import Ask, DeedKind, Option, Permission, Question, Source
+from hermes.model.ask import Ask, Option, Permission, PermissionKind, Question, Source
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import Offer, State, Toast
-from tests.asks import wish
+from tests.asks import permission_ask
 from tests.chat.screens.entries import ANN, ASKED_S, LOOK, OPENCODE, entry
 from tests.chat.screens.sound import assert_sound
 
@@ -74,7 +74,9 @@ STEPS: dict[str, Callable[[str], object]] = {
     "a Claude Code change": lambda text: ADAPTERS["claude-code"].read(
         _claude("Edit", file_path=text, old_string=text, new_string=text), machine="m"
     ),
-    "admitted": lambda text: admitted(_wish("command", text, "npm run *"), Rules(never_always=("git push", "rm"))),
+    "admitted": lambda text: admitted(
+        _permission("command", text, "npm run *"), Rules(never_always=("git push", "rm"))
+    ),
 }
 
 
@@ -96,14 +98,14 @@ def _claude(tool: str, **given: object) -> dict[str, object]:
     return {**event, "session_id": "ses_1", "cwd": "/home/dev", "id": "1"}
 
 
-def _wish(kind: DeedKind, text: str, always: str = "") -> Ask:
-    made = wish("x")
+def _permission(kind: PermissionKind, text: str, always: str = "") -> Ask:
+    made = permission_ask("x")
     return replace(made, permission=Permission("bash", kind, text, text, (text,), (always or text,)))
 
 
 @pytest.mark.parametrize("flood", FLOODS)
 @pytest.mark.parametrize("kind", ["command", "change", "folder", "fetch", "other"])
-def test_a_permission_made_of_a_flood_is_drawn(kind: DeedKind, flood: str) -> None:
+def test_a_permission_made_of_a_flood_is_drawn(kind: PermissionKind, flood: str) -> None:
     """In every phase, with all that stands beside it."""
     text = FLOODS[flood]
     for state in (
@@ -111,7 +113,7 @@ def test_a_permission_made_of_a_flood_is_drawn(kind: DeedKind, flood: str) -> No
         State(answers=(Answer(),), confirm="always"),
         State(phase="settled", answers=(Answer(),), outcome=Outcome("answered_at_desk", ASKED_S, ((text,),))),
     ):
-        asked = Entry("e1", "k7", _wish(kind, text), state, Phone(11, 500), asked_s=ASKED_S)
+        asked = Entry("e1", "k7", _permission(kind, text), state, Phone(11, 500), asked_s=ASKED_S)
         assert_sound(main(asked, LOOK), asked)
         assert all(side.screen.text for side in sides(asked, LOOK).values())
         assert len(trail_line(asked)) < 1000

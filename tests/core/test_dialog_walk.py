@@ -41,7 +41,7 @@ from hermes.model.events import (
     Worked,
 )
 from hermes.model.state import Offer, State
-from tests.asks import ANN, BOB, ask, question, wish
+from tests.asks import ANN, BOB, ask, permission_ask, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,8 +65,8 @@ SMALL_ASKS = {
     "carries on after a no": ask(
         question(labels=("A",)), capabilities=Capabilities("Other", reject_stops=False, can_skip=False)
     ),
-    "a permission": wish(),
-    "a permission that is not given for good": wish(always=()),
+    "a permission": permission_ask(),
+    "a permission that is not given for good": permission_ask(always=()),
     "only at the desk": ask(question(labels=("A",)), answerable=False),
 }
 
@@ -255,11 +255,11 @@ def no_text_is_dropped_in_silence(before: State, event: Event, after: State) -> 
     assert before.joining is None or after.phase != "settled" or after.offer is not None
 
 
-def a_permission_is_given_by_a_person_alone(wished: Permission, event: Event, decision: Decision) -> None:
+def a_permission_is_given_by_a_person_alone(permission: Permission, event: Event, decision: Decision) -> None:
     """By a tap on its own button, never by words, never by time; for good only where that is offered."""
     allows = decision.kind == "always" or any(answer.picks for answer in decision.answers)
     assert not allows or (isinstance(event, Tapped) and decision.by is not None)
-    assert decision.kind != "always" or wished.always
+    assert decision.kind != "always" or permission.always
 
 
 def the_state_is_well_formed(an_ask: Ask, before: State, after: State) -> None:

@@ -34,7 +34,7 @@ from hermes.model.errand import (
 from hermes.model.events import Delivered, Ended, Failed, Worked
 from hermes.model.signals import Dismissed, Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, StillOpen, Unproven
-from tests.asks import ANN, ask, question, wish
+from tests.asks import ANN, ask, permission_ask, question
 
 if TYPE_CHECKING:
     from hermes.model.ask import Ask
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hermes.model.errand import Fact, Order
 
 THEIRS = Replied("que_1", "ses_1", (("Redis",),))
-QUESTION, PERMISSION = ask(question()), wish()
+QUESTION, PERMISSION = ask(question()), permission_ask()
 CLAUDE = Capabilities("Claude", reports=False, silence_s=3.0, tells_answers=True)
 
 

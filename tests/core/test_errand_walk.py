@@ -69,7 +69,7 @@ from hermes.model.errand import (
 from hermes.model.events import Delivered, Ended
 from hermes.model.signals import Dismissed, Quiet, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
-from tests.asks import ANN, ask, question, wish
+from tests.asks import ANN, ask, permission_ask, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,9 +144,9 @@ def of_server(an_ask: Ask) -> Ask:
 QUESTION = ask(question(labels=("A", "B")))
 CASES = {
     "a question of a server": Case(of_server(QUESTION), is_served=True, restarts_hooks=True),
-    "a permission of a server": Case(of_server(wish()), is_served=True, restarts_hooks=True),
+    "a permission of a server": Case(of_server(permission_ask()), is_served=True, restarts_hooks=True),
     "a question of a hook that is started again": Case(QUESTION, restarts_hooks=True),
-    "a permission of a hook": Case(replace(wish(), capabilities=CLAUDE)),
+    "a permission of a hook": Case(replace(permission_ask(), capabilities=CLAUDE)),
     "a question of a hook that tells of answers": Case(replace(QUESTION, capabilities=CLAUDE)),
     "a question of a hook that says no more": Case(replace(QUESTION, capabilities=MUTE)),
     "a question of a server that is not configured": Case(of_server(QUESTION)),

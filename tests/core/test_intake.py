@@ -55,7 +55,7 @@ def test_a_call_waits_for_its_request() -> None:
     assert place(Announced(call.ask), Known()) == (Create(call.ask, matching=True),)
     assert place(Announced(call.ask), Known(found=call)) == ()
     assert place(Asked(ask), Known(found=call)) == (Tell("a", RequestCame(ask)),)
-    asks_first = replace(ask, permission=asks.wish().permission)
+    asks_first = replace(ask, permission=asks.permission_ask().permission)
     assert place(Asked(asks_first), Known(found=call)) == (Create(asks_first),)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.config.settings import Permissions
 from hermes.core.permission_rules import Rules, admitted
-from tests.asks import ask, question, wish
+from tests.asks import ask, permission_ask, question
 
 NEVER = Rules(never_always=Permissions().never_always)
 
@@ -30,13 +30,13 @@ def test_a_question_is_no_permission() -> None:
 )
 def test_what_is_excluded_stays_at_the_desk(rules: Rules) -> None:
     """Switched off, by its tool, by its project's name or its whole path."""
-    assert admitted(wish(), rules) is None
+    assert admitted(permission_ask(), rules) is None
 
 
 @pytest.mark.parametrize("rules", [Rules(), Rules(without_tools=("edit",), without_projects=("", "/", "shop", "api"))])
 def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
     """Part of a name is no name."""
-    asked = wish()
+    asked = permission_ask()
     assert admitted(asked, rules) is asked
 
 
@@ -63,7 +63,7 @@ def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
 def test_some_commands_are_never_given_for_good(command: str, always: str) -> None:
     """By their first words, wherever the command lies and whatever is set before it; once is offered all the same."""
     patterns = tuple(part.strip() for part in command.split("&&"))
-    found = admitted(wish(command, always=(always,), patterns=patterns), NEVER)
+    found = admitted(permission_ask(command, always=(always,), patterns=patterns), NEVER)
     assert found is not None
     assert found.permission is not None
     assert found.permission.always == ()
@@ -74,7 +74,7 @@ def test_some_commands_are_never_given_for_good(command: str, always: str) -> No
 @pytest.mark.parametrize("command", ["./deploy.sh prod", "deploy.sh prod", "CI=1 ./deploy.sh prod"])
 def test_a_program_of_the_configuration_may_be_named_by_its_path(never: str, command: str) -> None:
     """The first words of a command are read in one way, in the configuration and in what an agent wants to run."""
-    asked = wish(command, always=(f"{command.split()[-2]} *",), patterns=(command,))
+    asked = permission_ask(command, always=(f"{command.split()[-2]} *",), patterns=(command,))
     found = admitted(asked, Rules(never_always=(never,)))
     assert found is not None
     assert found.permission is not None
@@ -84,13 +84,13 @@ def test_a_program_of_the_configuration_may_be_named_by_its_path(never: str, com
 @pytest.mark.parametrize("command", ["git pull", "rmdir x", "echo rm", "npm run publish:check", ""])
 def test_others_are(command: str) -> None:
     """What only looks like one of them is none."""
-    asked = wish(command, always=("git pull *", "npm run *"))
+    asked = permission_ask(command, always=("git pull *", "npm run *"))
     assert admitted(asked, NEVER) is asked
 
 
 def test_always_can_be_switched_off() -> None:
     """For everything, also for what is no command."""
-    made = wish()
+    made = permission_ask()
     assert made.permission is not None
     change = replace(made, permission=replace(made.permission, kind="change", always=("*",)))
     assert admitted(change, NEVER) is change
@@ -101,10 +101,10 @@ def test_always_can_be_switched_off() -> None:
 
 def test_what_cannot_be_named_whole_is_not_given_for_good() -> None:
     """More patterns than a screen names, a pattern longer than its line, a command that is known in part."""
-    made = wish()
+    made = permission_ask()
     assert made.permission is not None
     for always in (tuple(f"ls {number} *" for number in range(9)), ("ls " + "x" * 120 + " *",)):
-        found = admitted(wish(always=always), NEVER)
+        found = admitted(permission_ask(always=always), NEVER)
         assert found is not None
         assert found.permission is not None
         assert found.permission.always == ()

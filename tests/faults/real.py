@@ -86,11 +86,11 @@ class RealAgent:
     def _ask_permission(self, kind: str, patterns: list[str], always: list[str], session: str) -> str:
         """Let the model run a command: what it asks leave for, and what "always" covers, is OpenCode's own."""
         self._opencode.prompt(session, [{"tool": kind, "args": {"command": patterns[0], "description": "a step"}}])
-        (asked,) = until(lambda: self._wished(session), ASKED_S, f"a permission of {session}")
+        (asked,) = until(lambda: self._permissions(session), ASKED_S, f"a permission of {session}")
         self._asked[asked["id"]] = asked
         return str(asked["id"])
 
-    def _wished(self, session: str) -> list[Json]:
+    def _permissions(self, session: str) -> list[Json]:
         listed: list[Json] = self._opencode.request("GET", "/permission").json()
         return [one for one in listed if one["sessionID"] == session]
 
@@ -120,7 +120,7 @@ class RealAgent:
             return self._last[request_id]
         asked = self._asked[request_id]
         if "permission" in asked:
-            return self._came_of_wish(asked)
+            return self._came_of_permission(asked)
         for part in self._opencode.tool_parts(asked["sessionID"], "question"):
             if part["callID"] == asked["tool"]["callID"]:
                 state = part["state"]
@@ -130,7 +130,7 @@ class RealAgent:
                     return [None]
         return []
 
-    def _came_of_wish(self, asked: Json) -> list[Any]:
+    def _came_of_permission(self, asked: Json) -> list[Any]:
         """What its tool came to. Nobody says "always" here: it would let all later commands of its kind go."""
         for part in self._opencode.tool_parts(asked["sessionID"], asked["permission"]):
             if part["callID"] == asked["tool"]["callID"]:

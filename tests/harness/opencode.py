@@ -221,8 +221,8 @@ class OpenCode:
     def _dismiss(self, directory: Path) -> None:
         for question in self.questions(directory):
             self.reject(question["id"], directory)
-        for wish in self._list("/permission", directory):
-            self.request("POST", f"/permission/{wish['id']}/reply", directory, {"reply": "reject"})
+        for permission in self._list("/permission", directory):
+            self.request("POST", f"/permission/{permission['id']}/reply", directory, {"reply": "reject"})
         for session in [known for known, where in self._where.items() if where == directory]:
             self.request("POST", f"/session/{session}/abort", directory)
             self.request("DELETE", f"/session/{session}", directory)

@@ -27,7 +27,7 @@ old = house("old")
 portless = house(started=True)
 
 
-async def wishes(home: House, command: str, session: str | None = None) -> tuple[str, str]:
+async def wants_to_run(home: House, command: str, session: str | None = None) -> tuple[str, str]:
     """Let the agent ask whether it may run this; request and session."""
     request_id = home.agent.ask_permission("bash", [command], session=session)
     return request_id, home.agent.permissions[request_id]["sessionID"]
@@ -65,11 +65,11 @@ async def test_what_comes_next_takes_the_place_of_the_one_before(home: House) ->
     """A new message, which rings; what was decided before is told in it, and the message before goes."""
     await home.start()
     home.agent.finishes = False
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
     await allows(home, first)
     await home.person.sees("✅ Allowed once", buttons=False)
-    await wishes(home, "echo two", session)
+    await wants_to_run(home, "echo two", session)
     second = await home.person.sees("echo two", buttons=True)
     assert not second.silent
     assert "✅ Allowed once: echo one" in second.text
@@ -83,11 +83,11 @@ async def test_a_long_row_keeps_its_last_lines_alone(home: House) -> None:
     """An agent that asks a thousand times does not make each request longer than the one before."""
     await home.start()
     home.agent.finishes = False
-    _, session = await wishes(home, "echo 0")
+    _, session = await wants_to_run(home, "echo 0")
     for number in range(1, TRAIL_LINES + 3):
         await allows(home, await home.person.sees(f"echo {number - 1}", buttons=True))
         await home.person.sees("✅ Allowed once", buttons=False)
-        await wishes(home, f"echo {number}", session)
+        await wants_to_run(home, f"echo {number}", session)
         await home.person.sees(f"echo {number}", buttons=True)
     (last,) = [entry for entry in home.entries() if entry.state.phase == "open"]
     await until(lambda: len(home.entry().trail) == TRAIL_LINES, "the trail noted")
@@ -98,9 +98,9 @@ async def test_a_long_row_keeps_its_last_lines_alone(home: House) -> None:
 async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
     """The next one comes into the place of the one before: a tap in that moment was not meant for it."""
     await home.start()
-    one, session = await wishes(home, "echo one")
+    one, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    two, _ = await wishes(home, "echo two", session)
+    two, _ = await wants_to_run(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(permission_queue, "FRESH_S", 600.0)  # a finger is as impatient as it is, however slow the machine
@@ -120,10 +120,10 @@ async def test_an_impatient_finger_allows_nothing_unread(home: House) -> None:
 async def test_what_ends_while_it_is_being_posted_hides_nothing(home: House) -> None:
     """The one behind it gets a message of its own."""
     await home.start()
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    two, _ = await wishes(home, "echo two", session)
-    three, _ = await wishes(home, "echo three", session)
+    two, _ = await wants_to_run(home, "echo two", session)
+    three, _ = await wants_to_run(home, "echo three", session)
     await until(lambda: len(home.entries()) == 3, "all entries")
     home.api.control.fault(method="sendMessage", action="hang", hang_s=1.0, processed=True)
     await home.person.taps(first, "Allow once")
@@ -140,12 +140,12 @@ async def test_what_comes_much_later_stands_alone(home: House, later_s: float, g
     """The message of the one before stays for the record then."""
     await home.start()
     home.agent.finishes = False
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
     await allows(home, first)
     await home.closed()
     home.clock.advance(later_s)
-    await wishes(home, "echo two", session)
+    await wants_to_run(home, "echo two", session)
     second = await home.person.sees("echo two", buttons=True)
     if gone:
         await home.person.gone(first)
@@ -157,9 +157,9 @@ async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: Hous
     """Whose message may be taken over is known to the listener that put it away, and to no other."""
     await home.start()
     home.agent.finishes = False
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    await wishes(home, "echo two", session)
+    await wants_to_run(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     await home.stop()
     await home.start()
@@ -175,10 +175,10 @@ async def test_a_listener_that_was_killed_begins_a_message_of_its_own(home: Hous
 async def test_two_at_once_are_asked_one_after_the_other(home: House) -> None:
     """The second waits until the first is decided; another session's does not."""
     await home.start()
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    await wishes(home, "echo two", session)
-    await wishes(home, "echo other")
+    await wants_to_run(home, "echo two", session)
+    await wants_to_run(home, "echo other")
     await home.person.sees("echo other")
     assert len(home.entries()) == 3
     assert home.person.find("echo two") is None
@@ -193,9 +193,9 @@ async def test_the_end_of_one_wakes_the_next(home: House, monkeypatch: pytest.Mo
     """So that the person does not wait for the regular look at those that wait."""
     monkeypatch.setattr(permission_queue, "BEHIND_LOOK_S", 600.0)
     await home.start()
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    await wishes(home, "echo two", session)
+    await wants_to_run(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     await home.person.taps(first, "Allow once")
     await allows(home, await home.person.sees("echo two", buttons=True))
@@ -206,9 +206,9 @@ async def test_the_end_of_one_wakes_the_next(home: House, monkeypatch: pytest.Mo
 async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> None:
     """Contract 4: in silence, where nobody saw it; it is not taken for a word at the desk."""
     await home.start()
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    second, _ = await wishes(home, "echo two", session)
+    second, _ = await wants_to_run(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     await twice(home, first, REFUSE, "Yes, refuse")
     await home.person.sees("✋ Refused", buttons=False)
@@ -222,9 +222,9 @@ async def test_a_refusal_closes_what_its_session_asks_besides(home: House) -> No
 async def test_a_word_for_good_covers_its_like(home: House) -> None:
     """Contract 12: the other one of the session is let go by the same word, and what comes later is not asked."""
     await home.start()
-    one, session = await wishes(home, "echo one")
+    one, session = await wants_to_run(home, "echo one")
     first = await home.person.sees("echo one")
-    two, _ = await wishes(home, "echo two", session)
+    two, _ = await wants_to_run(home, "echo two", session)
     await until(lambda: len(home.entries()) == 2, "both entries")
     await twice(home, first, "Always…", "Yes, always")
     await home.closed()
@@ -255,7 +255,7 @@ async def test_a_folder_and_then_the_command(home: House) -> None:
 async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> None:
     """Contract 4: the tool's own error holds it, the event does not."""
     await home.start()
-    request_id, _ = await wishes(home, "npm i")
+    request_id, _ = await wants_to_run(home, "npm i")
     shown = await home.person.sees("npm i")
     await home.person.taps(shown, "✏️ Refuse with a reason")
     home.person.write("use\npnpm")
@@ -267,7 +267,7 @@ async def test_a_refusal_with_a_word_is_proven_with_its_word(home: House) -> Non
 async def test_a_reason_that_was_only_offered_when_the_button_refused_was_not_used(home: House) -> None:
     """The agent does not get it, and its writer reads so."""
     await home.start()
-    request_id, _ = await wishes(home, "npm i")
+    request_id, _ = await wants_to_run(home, "npm i")
     shown = await home.person.sees("npm i")
     home.person.write("no, use pnpm", to=shown)
     await home.person.sees("and tell the agent that?")
@@ -280,12 +280,12 @@ async def test_a_reason_that_was_only_offered_when_the_button_refused_was_not_us
 async def test_the_word_about_an_unused_reason_comes_before_the_next_permission(home: House) -> None:
     """Also if Telegram is slow just then: the permission is not put away as shown."""
     await home.start()
-    first, session = await wishes(home, "npm i")
+    first, session = await wants_to_run(home, "npm i")
     shown = await home.person.sees("npm i")
     home.person.write("no, use pnpm", to=shown)
     await home.person.sees("and tell the agent that?")
     await until(lambda: home.entry().phone.sides, "the offer is noted")
-    await wishes(home, "npm run build", session=session)
+    await wants_to_run(home, "npm run build", session=session)
     home.api.control.fault(method="deleteMessage", action="hang", hang_s=1.0)
     home.agent.permit(first, "once")
     await home.person.sees("npm run build", buttons=True)
@@ -297,7 +297,7 @@ async def test_the_word_about_an_unused_reason_comes_before_the_next_permission(
 async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House) -> None:
     """Not as an effect of the phone's own word on the same request, which had none."""
     await home.start()
-    request_id, _ = await wishes(home, "npm i")
+    request_id, _ = await wants_to_run(home, "npm i")
     shown = await home.person.sees("npm i")
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "✏️ Refuse with a reason")
@@ -312,14 +312,14 @@ async def test_a_refusal_at_the_desk_that_was_first_is_told_as_such(home: House)
 async def test_a_request_that_comes_after_the_refusal_that_ends_it_names_it(home: House, *, by_us: bool) -> None:
     """Contract 4: a refusal ends all requests of its session, also one that Hermes hears of only then."""
     await home.start()
-    first, session = await wishes(home, "npm i")
+    first, session = await wants_to_run(home, "npm i")
     shown = await home.person.sees("npm i")
     if by_us:
         await twice(home, shown, REFUSE, "Yes, refuse")
     else:
         home.agent.permit(first, "reject")
     await home.closed()
-    second, _ = await wishes(home, "ls", session)
+    second, _ = await wants_to_run(home, "ls", session)
     await home.person.sees("ls", buttons=True)
     home.agent.permit(second, "reject")
     where = "together with another request" if by_us else "on the computer"
@@ -330,10 +330,10 @@ async def test_a_request_that_comes_after_the_refusal_that_ends_it_names_it(home
 async def test_an_always_at_the_desk_after_one_on_the_phone_is_told_as_such(home: House) -> None:
     """What an "always" covers is not asked any more: the one on the phone did not end a request that came later."""
     await home.start()
-    _, session = await wishes(home, "npm i")
+    _, session = await wants_to_run(home, "npm i")
     await twice(home, await home.person.sees("npm i"), "Always…", "Yes, always")
     await home.closed()
-    second, _ = await wishes(home, "ls", session)
+    second, _ = await wants_to_run(home, "ls", session)
     await home.person.sees("ls", buttons=True)
     home.agent.permit(second, "always")
     await home.person.sees("🖥 Always allowed on the computer", buttons=False)
@@ -343,7 +343,7 @@ async def test_an_always_at_the_desk_after_one_on_the_phone_is_told_as_such(home
 async def test_a_lie_is_no_word(home: House) -> None:
     """Contract 4 and 10.4: `200 true` for nothing proves nothing; it is said again until its tool goes on."""
     await home.start()
-    request_id, _ = await wishes(home, "echo one")
+    request_id, _ = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one")
     home.agent.fault("permit", "lie")
     await home.person.taps(shown, "Allow once")
@@ -356,7 +356,7 @@ async def test_a_lie_is_no_word(home: House) -> None:
 async def test_a_word_for_good_that_never_left_is_not_told_as_given(home: House) -> None:
     """The desk allowed it once, while nobody could be reached: its tool shows that it was allowed, and no more."""
     await home.start()
-    request_id, _ = await wishes(home, "echo one")
+    request_id, _ = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one")
     home.agent.away()
     await twice(home, shown, "Always…", "Yes, always")
@@ -370,7 +370,7 @@ async def test_a_word_for_good_that_never_left_is_not_told_as_given(home: House)
 async def test_a_word_that_may_never_have_left_is_told_as_far_as_it_is_known(home: House) -> None:
     """Allowed once on the phone, for good at the desk while nobody listened: that it was allowed is all one sees."""
     await home.start()
-    request_id, _ = await wishes(home, "echo one")
+    request_id, _ = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one")
     home.agent.away()
     await home.person.taps(shown, "Allow once")
@@ -388,7 +388,7 @@ async def test_a_page_that_keeps_the_list_from_telling(home: House) -> None:
     await home.start()
     page = home.agent.ask_permission("webfetch", ["http://127.0.0.1:9/"])
     shown = await home.person.sees("OpenCode wants to fetch:")
-    request_id, _ = await wishes(home, "echo one")
+    request_id, _ = await wants_to_run(home, "echo one")
     await home.person.taps(await home.person.sees("echo one"), "Allow once")
     await until(lambda: home.agent.came_of(request_id), "its word")
     await twice(home, shown, REFUSE, "Yes, refuse")
@@ -407,21 +407,21 @@ async def test_a_list_that_does_not_tell_now_is_read_again(home: House) -> None:
 async def test_an_answer_that_cannot_be_delivered_hides_no_later_permission(home: House) -> None:
     """The server is away; its session goes on in a terminal, whose plugin asks for the next command."""
     await home.start()
-    request_id, session = await wishes(home, "echo one")
+    request_id, session = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one", buttons=True)
     home.agent.away()
     await home.person.taps(shown, "Allow once")
     await home.person.sees("can't be reached")
-    wish: dict[str, Any] = {
+    request: dict[str, Any] = {
         "id": "per_2",
         "sessionID": session,
         "permission": "bash",
         "patterns": ["echo two"],
         "always": ["echo *"],
     }
-    wish |= {"metadata": {"command": "echo two"}, "tool": {"messageID": "msg_2", "callID": "call_2"}}
+    request |= {"metadata": {"command": "echo two"}, "tool": {"messageID": "msg_2", "callID": "call_2"}}
     with home.waiting("per_2"):
-        home.hook("permission.asked", wish, context={"title": "A session", "input": {"command": "echo two"}})
+        home.hook("permission.asked", request, context={"title": "A session", "input": {"command": "echo two"}})
         await home.person.sees("echo two", buttons=True)
     home.agent.back()
     await until(lambda: home.agent.came_of(request_id), "the first word")
@@ -430,12 +430,12 @@ async def test_an_answer_that_cannot_be_delivered_hides_no_later_permission(home
 async def test_a_permission_that_cannot_be_put_away_hides_no_later_one(home: House) -> None:
     """Something stands in the place of its file."""
     await home.start()
-    _, session = await wishes(home, "echo one")
+    _, session = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one", buttons=True)
     fails_for(home.listener._store, "settle", home.entry().id, Stuck("a folder stands in its place"))
     await home.person.taps(shown, "Allow once")
     await home.person.sees("✅ Allowed once", buttons=False)
-    await wishes(home, "echo two", session=session)
+    await wants_to_run(home, "echo two", session=session)
     await home.person.sees("echo two", buttons=True)
 
 
@@ -443,7 +443,7 @@ async def test_a_permission_that_cannot_be_put_away_hides_no_later_one(home: Hou
 async def test_a_refusal_whose_end_is_slow_was_not_allowed_at_the_desk(home: House) -> None:
     """Its event is lost with the connection, and its tool ends seconds later: what the agent was told counts."""
     await home.start()
-    await wishes(home, "rm -rf build")
+    await wants_to_run(home, "rm -rf build")
     shown = await home.person.sees("rm -rf build", buttons=True)
     home.agent.hold_tools()
     await home.person.taps(shown, REFUSE)
@@ -471,7 +471,7 @@ async def test_one_asked_while_nobody_listened_is_found(home: House) -> None:
 async def test_a_zombie_is_never_told_a_word(home: House) -> None:
     """Contract 2 (zombies): its session was deleted, and a late "once" would run the command all the same."""
     await home.start()
-    request_id, session = await wishes(home, "echo one")
+    request_id, session = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one")
     home.agent.hold_events()
     home.agent.delete(session)
@@ -484,7 +484,7 @@ async def test_a_zombie_is_never_told_a_word(home: House) -> None:
 # --- without a port -----------------------------------------------------------------------------------------------
 
 
-def a_wish(request_id: str = "per_1", **more: Any) -> dict[str, Any]:
+def a_request(request_id: str = "per_1", **more: Any) -> dict[str, Any]:
     """A permission as a plugin hands it over."""
     asked = {"permission": "bash", "patterns": ["npm i"], "metadata": {}, "always": ["npm *"]}
     return {"id": request_id, "sessionID": "ses_1", "tool": {"messageID": "msg_1", "callID": "call_1"}, **asked, **more}
@@ -493,7 +493,7 @@ def a_wish(request_id: str = "per_1", **more: Any) -> dict[str, Any]:
 async def test_a_hook_carries_the_word(portless: House) -> None:
     """The text for the plugin is the reply's body; the plugin's own event confirms it."""
     with portless.waiting("per_1"):
-        portless.hook("permission.asked", a_wish())
+        portless.hook("permission.asked", a_request())
         shown = await portless.person.sees("npm i")
         await portless.person.taps(shown, "Allow once")
         ready = portless.listener._parts.agent.hooks
@@ -515,7 +515,7 @@ async def test_a_hook_carries_the_word(portless: House) -> None:
 async def test_a_plugin_tells_of_its_desk(portless: House, reply: dict[str, str], said: str) -> None:
     """The buttons go."""
     with portless.waiting("per_1"):
-        portless.hook("permission.asked", a_wish())
+        portless.hook("permission.asked", a_request())
         await portless.person.sees("npm i")
         portless.hook("permission.replied", {"requestID": "per_1", "sessionID": "ses_1", **reply})
         await portless.person.sees(said, buttons=False)
@@ -526,9 +526,9 @@ async def test_what_ends_all_of_a_session_at_the_desk_brings_none_of_it(portless
     """Contract 4: the end of each is told by itself; the first is no reason to ring for the next."""
     session = {"sessionID": "ses_1"}
     with portless.waiting("per_1"), portless.waiting("per_2"):
-        portless.hook("permission.asked", a_wish())
+        portless.hook("permission.asked", a_request())
         await portless.person.sees("npm i")
-        portless.hook("permission.asked", a_wish("per_2", patterns=["npm test"]))
+        portless.hook("permission.asked", a_request("per_2", patterns=["npm test"]))
         await until(lambda: len(portless.entries()) == 2, "both entries")
         portless.hook(event, {"requestID": "per_1", "reply": "reject", **session})
         await until(lambda: len(portless.entries()) == 1, "the end of the first")
@@ -564,7 +564,7 @@ async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
     """On a tap; it goes again when the request is over."""
     with portless.waiting("per_1"):
         told = {"command": "echo " + "x" * 9000}
-        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
+        portless.hook("permission.asked", a_request(metadata=told), context={"input": told})
         shown = await portless.person.sees(RUN)
         assert await portless.person.taps(shown, "📄 Show all of it") == "Here it comes"
         file = await portless.person.sees("All of it, as the agent wrote it.")
@@ -579,7 +579,7 @@ async def test_a_group_in_which_no_file_may_be_sent_gets_a_word_in_its_place(por
     """Texts still come there, so that the chat works."""
     with portless.waiting("per_1"):
         told = {"command": "echo " + "x" * 9000}
-        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
+        portless.hook("permission.asked", a_request(metadata=told), context={"input": told})
         shown = await portless.person.sees(RUN)
         words = "Bad Request: not enough rights to send documents to the chat"
         portless.api.control.fault(method="sendDocument", action="error", status=400, description=words, times=9)
@@ -597,7 +597,7 @@ async def test_the_file_is_sent_again_once_all_of_it_is_known(portless: House) -
     """Its message cannot be edited, and would go on saying that this is a part."""
     with portless.waiting("per_1"):
         told = {"command": "echo " + "x" * 9000}
-        portless.hook("permission.asked", a_wish(metadata=told), context={"input": told})
+        portless.hook("permission.asked", a_request(metadata=told), context={"input": told})
         shown = await portless.person.sees(RUN)
         await portless.noted(shown)
 
@@ -646,7 +646,7 @@ async def test_everything_open_is_posted_again(home: House) -> None:
     home.person.write("/open")
     await home.person.sees("Nothing is open just now")
     home.agent.ask([question()])
-    await wishes(home, "echo one")
+    await wants_to_run(home, "echo one")
     first, second = await home.person.sees("Which database?"), await home.person.sees("echo one")
     await home.noted(first)
     await home.noted(second)
@@ -695,7 +695,7 @@ async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:
     await home.start()
     home.person.write("/status")
     await home.person.sees("Nothing is open · listening on")
-    await wishes(home, "echo one")
+    await wants_to_run(home, "echo one")
     await home.person.sees("echo one")
     home.agent.away()
     await until(lambda: not home.listener._parts.agent.followers[0].is_connected, "the loss")
@@ -708,7 +708,7 @@ async def test_status_tells_what_is_open_and_who_is_there(home: House) -> None:
 async def test_a_locked_phone_takes_nothing_and_time_stands_still(home: House) -> None:
     """Until the machine unlocks it, also after a restart."""
     await home.start()
-    request_id, _ = await wishes(home, "echo one")
+    request_id, _ = await wants_to_run(home, "echo one")
     shown = await home.person.sees("echo one")
     home.person.write("/lock")
     await home.person.sees("hermes unlock")
@@ -747,7 +747,7 @@ ALWAYS = "Always…"
 async def in_part(home: House) -> ShownMessage:
     """Let the agent ask for a command when neither its events nor its server tell which."""
     home.agent.hold_events()
-    await wishes(home, "echo one")
+    await wants_to_run(home, "echo one")
     home.agent.fault("message", status=503, times=999)
     home.agent.release_events(backwards=True)
     asked = await home.person.sees("Only parts of the command")

@@ -209,8 +209,8 @@ def test_the_desk_is_first(start: Callable[..., Guarded]) -> None:
     guard = start()
     session = guard.session(bash("echo desk"))
     guard.stage.asked("echo desk")
-    (wished,) = guard.opencode.request("GET", "/permission", guard.directory).json()
-    guard.opencode.request("POST", f"/permission/{wished['id']}/reply", guard.directory, {"reply": "once"})
+    (permission,) = guard.opencode.request("GET", "/permission", guard.directory).json()
+    guard.opencode.request("POST", f"/permission/{permission['id']}/reply", guard.directory, {"reply": "once"})
     guard.stage.ended("🖥 Allowed on the computer")
     assert "desk" in guard.opencode.final_text(session)
     guard.stage.over()
@@ -367,11 +367,13 @@ def test_what_the_configuration_keeps_from_the_phone(start: Callable[..., Guarde
     guard = start(permissions={"mode": "off"})
     session = guard.session({"tools": [bash("echo quiet"), {"tool": "question", "args": {"questions": [question()]}}]})
     asked = guard.stage.asked("Which database")
-    (wished,) = until(lambda: guard.opencode.request("GET", "/permission", guard.directory).json(), 60, "the wish")
+    (permission,) = until(
+        lambda: guard.opencode.request("GET", "/permission", guard.directory).json(), 60, "the permission request"
+    )
     guard.stage.phone.tap(asked, "SQLite")
     guard.stage.ended("✅ SQLite")
     assert not any(RUN in message.text for message in guard.stage.phone.messages(chat=guard.stage.chat_id))
-    guard.opencode.request("POST", f"/permission/{wished['id']}/reply", guard.directory, {"reply": "once"})
+    guard.opencode.request("POST", f"/permission/{permission['id']}/reply", guard.directory, {"reply": "once"})
     guard.opencode.wait_idle(session)
     guard.stage.over()
 

@@ -28,7 +28,7 @@ from dataclasses import replace
 from hermes.agents.claude_code.permissions import read_permission
 from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL
 from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
-from hermes.agents.questions import answers_to, labels, permission_reply, read_questions, with_wish
+from hermes.agents.questions import answers_to, labels, permission_reply, read_questions, with_permission
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Answer, Answers, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Question, Source
@@ -97,7 +97,7 @@ def _asked(record: Record, machine: str) -> Signal:
         ask = Ask(source, _questions(given), can)
     elif event == ASKING:
         asked = Ask(source, (), replace(capabilities, can_skip=False))
-        ask = with_wish(asked, read_permission(tool, given))
+        ask = with_permission(asked, read_permission(tool, given))
     else:
         raise PayloadError(f"Claude Code: {event} of a tool other than {TOOL}")
     # ASCII only, so that half of a surrogate pair (JSON can carry one) goes back to the agent unchanged.

@@ -21,16 +21,16 @@ import json
 from collections.abc import Iterator
 
 from hermes.agents.fields import Record, json_of, more_of, said_of
-from hermes.model.ask import DeedKind, Permission
+from hermes.model.ask import Permission, PermissionKind
 
-_KINDS: dict[str, DeedKind] = {
+_KINDS: dict[str, PermissionKind] = {
     "Bash": "command",
     "Edit": "change",
     "Write": "change",
     "NotebookEdit": "change",
     "WebFetch": "fetch",
 }
-_NAMED: dict[DeedKind, tuple[str, ...]] = {
+_NAMED: dict[PermissionKind, tuple[str, ...]] = {
     "command": ("command",),
     "change": ("file_path", "notebook_path"),
     "fetch": ("url",),

@@ -1,8 +1,8 @@
 """Turn OpenCode's payloads into signals, and decisions into answers for OpenCode. Pure.
 
 A request object arrives in three ways: from the plugin's hook (`read`), in the event stream (`read_event`) and in the
-lists of pending requests (`read_request`, `read_wish`). A payload of another shape raises a PayloadError that names the
-place. Because errors are logged, it contains no value from the payload, except an unknown event type.
+lists of pending requests (`read_request`, `read_permission_request`). A payload of another shape raises a PayloadError
+that names the place. Because errors are logged, it contains no value from the payload, except an unknown event type.
 
 Labels are kept exactly, with one exception: JSON can carry half of a surrogate pair, but UTF-8 cannot. Each such half
 becomes U+FFFD here, so that later code can encode every text. An option is still identified by its index.
@@ -28,7 +28,14 @@ from hermes.agents.fields import (
     words_of,
 )
 from hermes.agents.opencode.permissions import completed, read_permission
-from hermes.agents.questions import labels, permission_reply, read_answers, read_permitted, read_questions, with_wish
+from hermes.agents.questions import (
+    labels,
+    permission_reply,
+    read_answers,
+    read_permitted,
+    read_questions,
+    with_permission,
+)
 from hermes.errors import PayloadError
 from hermes.model.answer import Allowed, Always, Decision, Once, Refused, Response
 from hermes.model.ask import Ask, Capabilities, Source
@@ -66,7 +73,7 @@ def read(payload: object, *, machine: str) -> Signal:
     kind = text_of(record, "type", "payload")
     if kind == "permission.asked":
         is_cut = flag_of(context, "cut", "context", absent=False)
-        return Asked(read_wish(record.get("properties"), origin, context.get("input"), is_cut=is_cut))
+        return Asked(read_permission_request(record.get("properties"), origin, context.get("input"), is_cut=is_cut))
     if kind == "turn.ended":
         return _ended(record_of(record.get("properties"), kind), origin)
     return read_event(kind, record.get("properties"), origin)
@@ -141,11 +148,11 @@ def _asked(record: Record, kind: str, origin: Source) -> Signal:
     return Asked(read_request(record, origin, answerable=kind == "question.asked"))
 
 
-def _wished(record: Record, _: str, origin: Source) -> Signal:
-    return Asked(read_wish(record, origin))
+def _permission_asked(record: Record, _: str, origin: Source) -> Signal:
+    return Asked(read_permission_request(record, origin))
 
 
-def read_wish(properties: object, origin: Source, given: object = None, *, is_cut: bool = False) -> Ask:
+def read_permission_request(properties: object, origin: Source, given: object = None, *, is_cut: bool = False) -> Ask:
     """Read a permission request; `given` is the input of its tool (the part's `state.input`), or None.
 
     `is_cut` tells that one of both was cut on its way.
@@ -156,7 +163,7 @@ def read_wish(properties: object, origin: Source, given: object = None, *, is_cu
     record = record_of(properties, "permission")
     asked = Ask(_source(record, "permission", origin), (), replace(capabilities, can_skip=False))
     permission = completed(read_permission(record), given)
-    return with_wish(asked, replace(permission, partial=True) if is_cut else permission)
+    return with_permission(asked, replace(permission, partial=True) if is_cut else permission)
 
 
 def _replied(record: Record, kind: str, _: Source) -> Signal:
@@ -207,7 +214,7 @@ _READERS: Mapping[str, Callable[[Record, str, Source], Signal]] = {
     "question.v2.replied": _replied,
     "question.v2.rejected": _dismissed,
     "tool.execute.before": _announced,
-    "permission.asked": _wished,
+    "permission.asked": _permission_asked,
     "permission.replied": read_permitted,
     "session.idle": _quiet,
     "session.error": _quiet,

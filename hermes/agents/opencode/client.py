@@ -15,13 +15,13 @@ from typing import Any
 
 from hermes.agents.http import BOOT, PROBE, Api, path_of
 from hermes.agents.opencode import engine2, events, proof, turns, wire
-from hermes.agents.opencode.adapter import AGENT, read_request, read_wish, reply_body
+from hermes.agents.opencode.adapter import AGENT, read_permission_request, read_request, reply_body
 from hermes.agents.opencode.permissions import completed
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
 from hermes.agents.opencode.sessions import Living, Moment, Sessions
 from hermes.agents.prompting import PromptWay
-from hermes.agents.questions import with_wish
+from hermes.agents.questions import with_permission
 from hermes.agents.server import LONGEST_S, Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
@@ -116,11 +116,14 @@ class OpenCodeServer(Client):
         takes more than a second. They arrive as events. A request of another shape is logged and left out.
         """
         asked = await self.api.get(list[Any], "/question", directory, timeout=BOOT)
-        wished = await self._wishes(directory)
-        asks = (*self._asks(asked, read_request, directory), *self._asks(wished or [], read_wish, directory))
-        return Pending(asks, is_whole=wished is not None)
+        permissions = await self._permissions(directory)
+        asks = (
+            *self._asks(asked, read_request, directory),
+            *self._asks(permissions or [], read_permission_request, directory),
+        )
+        return Pending(asks, is_whole=permissions is not None)
 
-    async def _wishes(self, directory: str) -> list[Any] | None:
+    async def _permissions(self, directory: str) -> list[Any] | None:
         """Return the pending permission requests, or None if 1.18.33 refuses its list; events bring later ones."""
         try:
             return await self.api.get(list[Any], "/permission", directory)
@@ -239,8 +242,8 @@ class OpenCodeServer(Client):
         """Tell whether the server lists the ask as pending; None if it refuses to list its permissions."""
         source = ask.source
         if ask.permission is not None:
-            wished = await self._wishes(source.directory)
-            return None if wished is None else any(proof.is_wish(one, source) for one in wished)
+            permissions = await self._permissions(source.directory)
+            return None if permissions is None else any(proof.is_permission_of(one, source) for one in permissions)
         for request in await self.api.get(list[Any], "/question", source.directory):
             with contextlib.suppress(PayloadError):
                 if proof.same(read_request(request, source).source, source):
@@ -316,7 +319,7 @@ class OpenCodeServer(Client):
             message = await self._message(ask.source)
             calls = [part for part in (message.parts if message else ()) if part.call_id == ask.source.call_id]
             if calls and calls[-1].state is not None and calls[-1].state.status != "pending":
-                return with_wish(ask, completed(ask.permission, calls[-1].state.input))
+                return with_permission(ask, completed(ask.permission, calls[-1].state.input))
             await self._sleep(_LOOK_S)
         return ask
 

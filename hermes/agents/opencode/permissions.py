@@ -23,9 +23,9 @@ from dataclasses import replace
 from hermes.agents.fields import Record, id_of, json_of, lines_of, more_of, said_of, sound, text_of, texts_of
 from hermes.errors import PayloadError
 from hermes.model.answer import Refused
-from hermes.model.ask import DeedKind, Permission
+from hermes.model.ask import Permission, PermissionKind
 
-_KINDS: dict[str, DeedKind] = {
+_KINDS: dict[str, PermissionKind] = {
     "bash": "command",
     "edit": "change",
     "external_directory": "folder",
@@ -34,7 +34,7 @@ _KINDS: dict[str, DeedKind] = {
 _PATTERNS = 100
 # The keys that have their own place on the screen, or say nothing about the effect of the tool. The model wrote the
 # description of a command.
-_SHOWN: dict[DeedKind, frozenset[str]] = {
+_SHOWN: dict[PermissionKind, frozenset[str]] = {
     "command": frozenset({"description", "timeout"}),
     "change": frozenset({"filepath", "filePath", "diff", "files"}),
     "folder": frozenset({"filepath", "parentDir", "directories", "patterns", "description", "timeout"}),
@@ -59,7 +59,7 @@ def read_permission(record: Record) -> Permission:
     kind = _KINDS.get(tool, "other")
     patterns = texts_of(record, "patterns", where)
     metadata = _quiet(record.get("metadata"))
-    what, detail = _deed(kind, patterns, metadata)
+    what, detail = _what_and_detail(kind, patterns, metadata)
     # 1.1.53 sends only the single commands of a line, without the operators and redirections between them.
     partial = _names_call(record) or (kind == "command" and not said_of(metadata, "command"))
     always = texts_of(record, "always", where)
@@ -74,7 +74,7 @@ def _names_call(record: Record) -> bool:
     return bool(tool.get("messageID") and tool.get("callID"))
 
 
-def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
+def _what_and_detail(kind: PermissionKind, patterns: tuple[str, ...], metadata: Record) -> tuple[str, str]:
     """Return `what` and `detail` of a Permission; unknown metadata stands above a diff, whose end may be cut off."""
     listed = "\n".join(patterns)
     match kind:
@@ -95,7 +95,7 @@ def _deed(kind: DeedKind, patterns: tuple[str, ...], metadata: Record) -> tuple[
 
 
 def _more(
-    kind: DeedKind, told: Record, shown: str, lines: Collection[str] = (), *, diff: bool = False
+    kind: PermissionKind, told: Record, shown: str, lines: Collection[str] = (), *, diff: bool = False
 ) -> Iterator[str]:
     """Yield a line for each parameter that says something, except if its text is `shown`, or its line is in `lines`.
 

@@ -202,6 +202,6 @@ def same(one: Source, other: Source) -> bool:
     return one.request_id == other.request_id
 
 
-def is_wish(request: object, source: Source) -> bool:
+def is_permission_of(request: object, source: Source) -> bool:
     """Tell whether this permission request is that of the source."""
     return isinstance(request, dict) and request.get("id") == source.request_id

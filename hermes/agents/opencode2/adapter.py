@@ -12,7 +12,7 @@ from dataclasses import replace
 from hermes.agents.fields import Record, count_of, id_of, moment_of, record_of, sound, words_of
 from hermes.agents.opencode2.forms import read_form, source_of, told_alone, values
 from hermes.agents.opencode2.permissions import completed, read_permission
-from hermes.agents.questions import permission_reply, read_permitted, with_wish
+from hermes.agents.questions import permission_reply, read_permitted, with_permission
 from hermes.errors import PayloadError
 from hermes.model.answer import Always, Decision, Refused, Reply, Response
 from hermes.model.ask import Ask, Capabilities, Source
@@ -51,25 +51,27 @@ def read_question(form: object, origin: Source) -> Ask:
     return read_form(form, origin, capabilities)
 
 
-def read_wish(request: object, origin: Source) -> Ask:
+def read_permission_request(request: object, origin: Source) -> Ask:
     """Read a permission request as an ask. Raises PayloadError: it has another shape."""
     where = "permission"
     record = record_of(request, where)
     call = record_of(record.get("source") or {}, f"{where}.source")
     source = source_of(record, call, origin, where)
-    wish = read_permission(record)
+    permission = read_permission(record)
     # A refused command shows the model that it could not be run, and nothing else.
-    can = replace(capabilities, can_skip=False, hears_reason=wish.kind != "command")
-    return with_wish(Ask(source, (), can), wish)
+    can = replace(capabilities, can_skip=False, hears_reason=permission.kind != "command")
+    return with_permission(Ask(source, (), can), permission)
 
 
 def with_input(ask: Ask, given: object) -> Ask:
     """Return a permission, completed by the input of its tool."""
-    return ask if ask.permission is None else with_wish(ask, completed(ask.permission, given))
+    return ask if ask.permission is None else with_permission(ask, completed(ask.permission, given))
 
 
 def _asked(record: Record, kind: str, origin: Source) -> Signal:
-    return Asked(read_question(record.get("form"), origin) if kind == "form.created" else read_wish(record, origin))
+    return Asked(
+        read_question(record.get("form"), origin) if kind == "form.created" else read_permission_request(record, origin)
+    )
 
 
 def _replied(record: Record, kind: str, _: Source) -> Signal:

@@ -225,9 +225,9 @@ class OpenCode2Server(Client):
         path = "/api/form/request" if self._is_first_shape else "/api/form"
         forms = (await sessions.get(self.api, wire.Listed, path, directory)).data
         forms += (await sessions.get(self.api, wire.Listed, f"{sessions.session_path(GLOBAL)}/form", directory)).data
-        wishes = (await sessions.get(self.api, wire.Listed, "/api/permission/request", directory)).data
+        permissions = (await sessions.get(self.api, wire.Listed, "/api/permission/request", directory)).data
         found: dict[str, Ask] = {}
-        for read, listed in ((adapter.read_question, forms), (adapter.read_wish, wishes)):
+        for read, listed in ((adapter.read_question, forms), (adapter.read_permission_request, permissions)):
             for one in listed:
                 try:
                     ask = self._noted(read(one, self.origin(directory)))

@@ -20,9 +20,9 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.agents.fields import Record, lines_of, more_of, said_of, text_of, texts_of, words_of
-from hermes.model.ask import DeedKind, Permission
+from hermes.model.ask import Permission, PermissionKind
 
-_KINDS: Final[dict[str, DeedKind]] = {
+_KINDS: Final[dict[str, PermissionKind]] = {
     "shell": "command",
     "edit": "change",
     "write": "change",
@@ -31,14 +31,14 @@ _KINDS: Final[dict[str, DeedKind]] = {
     "webfetch": "fetch",
 }
 _PATTERNS: Final = 100
-_TOLD: Final[dict[DeedKind, tuple[str, ...]]] = {
+_TOLD: Final[dict[PermissionKind, tuple[str, ...]]] = {
     "command": ("command",),
     "change": ("patch", "patchText", "content", "oldString", "newString"),
     "folder": ("command", "path", "filePath"),
     "fetch": ("url",),
 }
 """The parameters that have a place of their own: of a change each, of the others the first that is there."""
-_UNSAID: Final[dict[DeedKind, frozenset[str]]] = {
+_UNSAID: Final[dict[PermissionKind, frozenset[str]]] = {
     "change": frozenset({"path", "filePath"}),
     "fetch": frozenset({"format", "timeout"}),
 }

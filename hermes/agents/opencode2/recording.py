@@ -85,9 +85,9 @@ class Recorder:
             at: Params = {"location[directory]": place}
             await self._note("GET /api/form", "/api/form", at)
             await self._note("GET /api/form/request", "/api/form/request", at)
-            wishes = await self._note("GET /api/permission/request", "/api/permission/request", at)
-            for wish in _records(wishes):
-                await self._asked(wish, "permission", wish.get("source"))
+            permissions = await self._note("GET /api/permission/request", "/api/permission/request", at)
+            for permission in _records(permissions):
+                await self._asked(permission, "permission", permission.get("source"))
             forms = await self._note("GET /api/session/global/form", "/api/session/global/form", at)
             for form in _records(forms):
                 await self._asked(form, "form", None, at)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.screens.buttons import press
-from hermes.chat.screens.permission import deed, keyboard as buttons
+from hermes.chat.screens.permission import body, keyboard as buttons
 from hermes.chat.screens.question_page import asked, keyboard, options, own_row, page
 from hermes.chat.screens.review import confirm, numbers, review, send_button
 from hermes.chat.screens.screen import Caps, Look, Screen, draw, name, origin
@@ -29,9 +29,9 @@ def main(entry: Entry, look: Look) -> Screen:
         return draw(lambda caps: [*_unanswerable(entry, caps), *_foot(entry, look, caps)])
     if entry.state.confirm is not None:
         return confirm(entry, look)
-    if (wish := entry.ask.permission) is not None:
-        told = deed(entry, wish)
-        return draw(lambda caps: [*told, *_foot(entry, look, caps)], buttons(entry, wish))
+    if (permission := entry.ask.permission) is not None:
+        lines = body(entry, permission)
+        return draw(lambda caps: [*lines, *_foot(entry, look, caps)], buttons(entry, permission))
     if not entry.ask.questions:
         go_on = press(entry, "Let it go on", Send())
         return draw(lambda caps: [*_bare(), *_foot(entry, look, caps)], ((go_on,), own_row(entry)))

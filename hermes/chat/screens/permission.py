@@ -15,7 +15,7 @@ from hermes.core.ends import is_refused
 from hermes.core.permission_rules import LONGEST_PATTERN
 from hermes.model.actions import Arm, AskTwice, Pick, ShowWhole
 from hermes.model.answer import Always
-from hermes.model.ask import DeedKind, Permission
+from hermes.model.ask import Permission, PermissionKind
 from hermes.model.entry import Entry
 
 ALLOW: Final = "Allow once"
@@ -30,7 +30,7 @@ TRAIL_LINES: Final = 8
 _TRAIL_LINE: Final = 80
 _WORD: Final = 300
 
-_HEADINGS: Final[Mapping[DeedKind, str]] = {
+_HEADINGS: Final[Mapping[PermissionKind, str]] = {
     "command": "wants to run:",
     "change": "wants to change this file:",
     "folder": "wants to leave its project for:",
@@ -39,7 +39,7 @@ _HEADINGS: Final[Mapping[DeedKind, str]] = {
 }
 
 
-def deed(entry: Entry, permission: Permission) -> list[Line]:
+def body(entry: Entry, permission: Permission) -> list[Line]:
     """Return the lines of a permission: who wants it, `what`, `detail`, the warnings and the trail."""
     tool = (" ", phrase(permission.tool, _TOOL, "italic")) if permission.kind == "other" else ()
     what, detail, over = _blocks(permission)

@@ -288,7 +288,7 @@ def all_in_words(entry: Entry, limit: int) -> str:
     return cut(" · ".join(said), limit) or "no answer"
 
 
-def _word_on_deed(entry: Entry, limit: int) -> str:
+def _word_on_permission(entry: Entry, limit: int) -> str:
     """Return the decision about a permission in words."""
     decision = entry.state.decision
     why = decision.answers[0].text if decision is not None and decision.answers else None
@@ -304,7 +304,7 @@ def decided(entry: Entry, limit: int) -> str:
     decision = entry.state.decision
     kind = decision.kind if decision else "answer"
     if entry.ask.permission is not None:
-        return _word_on_deed(entry, limit)
+        return _word_on_permission(entry, limit)
     if kind == "reject":
         return "Stop" if entry.ask.capabilities.reject_stops else "Refusal"
     if kind == "skip":

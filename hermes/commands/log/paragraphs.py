@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hermes.chat.screens.screen import lasting
 from hermes.commands.log.history import Decided, Exchange
-from hermes.commands.status.survey import wish
+from hermes.commands.status.survey import permission_wanted
 from hermes.commands.status.table import STATES, plain, span
 from hermes.model.answer import Allowed, Always, Once, Proof, Refused, Response
 from hermes.model.ask import Permission
@@ -77,7 +77,7 @@ def _heading(exchange: Exchange, zone: tzinfo | None) -> Text:
 
 def _asked(exchange: Exchange) -> Iterator[Text]:
     if exchange.permission is not None:
-        yield Text.assemble(wish(exchange.permission), " ", _quoted(_cut(exchange.permission.what)))
+        yield Text.assemble(permission_wanted(exchange.permission), " ", _quoted(_cut(exchange.permission.what)))
         return
     answers = exchange.answer if len(exchange.questions) > 1 and isinstance(exchange.answer, tuple) else None
     for number, posed in enumerate(exchange.questions):

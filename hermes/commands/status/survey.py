@@ -23,7 +23,7 @@ from hermes.config.settings import Config, OpenCode
 from hermes.core.answer_clock import AnswerableClock
 from hermes.errors import AgentRefused, HermesError, NotRunning, Unauthorized
 from hermes.hook import spool
-from hermes.model.ask import Ask, DeedKind, Permission
+from hermes.model.ask import Ask, Permission, PermissionKind
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
@@ -349,16 +349,16 @@ def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
 
 def _question(ask: Ask) -> str:
     if ask.permission is not None:
-        return wish(ask.permission)
+        return permission_wanted(ask.permission)
     return ask.questions[0].text if ask.questions else ""
 
 
-def wish(permission: Permission) -> str:
+def permission_wanted(permission: Permission) -> str:
     """Return the start of the line about a permission, such as "Wants to run"; the action follows it."""
-    return _WISHES.get(permission.kind) or f"Wants to use {permission.tool} for"
+    return _WANTED.get(permission.kind) or f"Wants to use {permission.tool} for"
 
 
-_WISHES: Mapping[DeedKind, str] = {
+_WANTED: Mapping[PermissionKind, str] = {
     "command": "Wants to run",
     "change": "Wants to change",
     "folder": "Wants to leave its project for",

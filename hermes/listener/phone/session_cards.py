@@ -73,18 +73,18 @@ class SessionCards:
     # --- lists --------------------------------------------------------------------------------------------------------
 
     async def show_lists(self, _: str) -> float | None:
-        """Step: show the newest list to all who wished for one. Raises ChatError and NotSaved."""
-        while self._lists.wishes:
-            wish = self._lists.wishes[0]
-            if wait_s := self._lists.missing_s(wish):
+        """Step: show the newest list to all who asked for one. Raises ChatError and NotSaved."""
+        while self._lists.requests:
+            request = self._lists.requests[0]
+            if wait_s := self._lists.missing_s(request):
                 return wait_s
-            screen = screens.session_list(await self._page(wish.wanted, 0), self._look, self._entries.now())
-            sent = await self._sent_list(screen, wish.message_id)
-            self._lists.wishes.pop(0)
+            screen = screens.session_list(await self._page(request.wanted, 0), self._look, self._entries.now())
+            sent = await self._sent_list(screen, request.message_id)
+            self._lists.requests.pop(0)
             if sent is None:
                 continue
             self._entries.note_message(sent.message_id)
-            self._lists.shown[sent.message_id] = wish.wanted
+            self._lists.shown[sent.message_id] = request.wanted
             while len(self._lists.shown) > LISTS:
                 del self._lists.shown[next(iter(self._lists.shown))]
         return None

@@ -62,7 +62,7 @@ def test_a_recorded_permission_is_an_ask(name: str, kind: str, what: str, detail
         ("WebFetch", {"url": "u", "odd key": None}, '"odd key": null'),
     ],
 )
-def test_what_makes_more_of_a_deed_is_told(tool: str, given: Any, detail: str) -> None:
+def test_what_makes_more_of_an_action_is_told(tool: str, given: Any, detail: str) -> None:
     """Nobody allows on a phone what only the desk shows."""
     assert read_permission(tool, given).detail.startswith(detail)
 

@@ -689,7 +689,7 @@ async def test_a_permission_gets_the_input_of_its_call_with_one_read() -> None:
     message = {"info": {"id": "msg_2", "role": "assistant", "time": {"created": 2}}, "parts": [call, other]}
     record: Json = {"id": "per_1", "sessionID": "child", "permission": "shop_query", "patterns": ["*"], "always": ["*"]}
     record["tool"] = {"messageID": "msg_2", "callID": "call_1"}
-    ask = adapter.read_wish(record, child_ask().source)
+    ask = adapter.read_permission_request(record, child_ask().source)
     seen: list[httpx.Request] = []
     async with server(routes | {"GET /session/child/message/msg_2": message}, seen) as desk:
         told = (await desk.context(ask)).permission

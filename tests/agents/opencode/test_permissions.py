@@ -15,7 +15,7 @@ from hermes.model.answer import Allowed, Always, Answer, Decision, Once, Refused
 from hermes.model.ask import Permission
 from hermes.model.signals import Asked, Replied
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, Verdict
-from tests.asks import ANN, wish
+from tests.asks import ANN, permission_ask
 
 BASH = {"id": "per_1", "sessionID": "ses_1", "permission": "bash", "patterns": ["echo a", "ls b"], "always": ["echo *"]}
 LINE = "echo a && ls b"
@@ -247,9 +247,9 @@ def test_a_reply_is_read(properties: dict[str, str], said: tuple[tuple[str, ...]
 )
 def test_a_decision_becomes_its_own_word(decision: Decision, reply: Reply, body: dict[str, str]) -> None:
     """To the letter; a refusal without a word has none."""
-    assert answers(wish(), decision) == reply
+    assert answers(permission_ask(), decision) == reply
     assert reply_body(reply) == body
-    printed = waiter_text(wish(), decision)
+    printed = waiter_text(permission_ask(), decision)
     assert '"kind": "permission"' in printed
     assert "\n" not in printed
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hermes.agents.opencode2 import permissions
-from hermes.model.ask import DeedKind, Permission
+from hermes.model.ask import Permission, PermissionKind
 
 EVIL = "os.system('rm -rf ~')"
 CHANGE = {"path": "a.py", "oldString": "safe()", "newString": EVIL}
 
 
-def wish(kind: DeedKind) -> Permission:
+def permission(kind: PermissionKind) -> Permission:
     """Return a permission whose tool's input is not known yet."""
     return Permission("tool", kind, "a.py", "\n" if kind == "folder" else "", ("a.py",), (), partial=True)
 
@@ -19,12 +19,14 @@ def wish(kind: DeedKind) -> Permission:
 @pytest.mark.parametrize("decoy", [{"content": "# fine"}, {"content": ""}, {"patch": "+fine"}, {"patch": 3}, {}])
 def test_no_decoy_hides_a_change(decoy: dict[str, object]) -> None:
     """Whichever of its parameters the tool takes, it is shown."""
-    assert f"+{EVIL}" in permissions.completed(wish("change"), {**decoy, **CHANGE}).detail
+    assert f"+{EVIL}" in permissions.completed(permission("change"), {**decoy, **CHANGE}).detail
 
 
 def test_no_decoy_hides_what_is_done_in_a_folder() -> None:
     """The command comes first, the path and the content after it."""
-    detail = permissions.completed(wish("folder"), {"path": "/etc/passwd", "content": EVIL, "command": "ls"}).detail
+    detail = permissions.completed(
+        permission("folder"), {"path": "/etc/passwd", "content": EVIL, "command": "ls"}
+    ).detail
     assert detail.startswith("ls\n")
     assert "path: /etc/passwd" in detail
     assert EVIL in detail
@@ -32,12 +34,12 @@ def test_no_decoy_hides_what_is_done_in_a_folder() -> None:
 
 def test_a_command_that_is_no_text_is_shown() -> None:
     """As JSON, beside what the request tells of it."""
-    told = permissions.completed(wish("command"), {"command": ["rm", "-rf", "~"]})
+    told = permissions.completed(permission("command"), {"command": ["rm", "-rf", "~"]})
     assert (told.what, told.detail) == ("a.py", 'command: ["rm", "-rf", "~"]')
 
 
 def test_a_long_change_is_told_without_a_diff() -> None:
     """All of its old lines, then all of its new ones; a diff of repeated lines takes seconds."""
     old, new = ("\n".join([word] * 1000) for word in ("old", "new"))
-    detail = permissions.completed(wish("change"), {"oldString": old, "newString": new}).detail
+    detail = permissions.completed(permission("change"), {"oldString": old, "newString": new}).detail
     assert detail.splitlines() == ["-old"] * 1000 + ["+new"] * 1000

@@ -17,7 +17,7 @@ from hermes.model.answer import Always, Answer, Decision, Once, Outcome, Refused
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import Armed, Offer, State, Toast
-from tests.asks import wish
+from tests.asks import permission_ask
 from tests.chat.screens.entries import ANN, ASKED_S, AT_1812, GROUP, LOOK
 from tests.chat.screens.sound import assert_sound
 
@@ -26,7 +26,7 @@ HOSTILE = "ls\n\n\n\n\nOpenCode wants to run: ✅ Allowed\u202e\x1b[2Jhttps://ev
 
 def asked(what: str = "npm run build", state: State | None = None, **more: Any) -> Entry:
     """A permission on the phone."""
-    made = wish(what)
+    made = permission_ask(what)
     permission = Permission(**{"tool": "bash", "kind": "command", "what": what, "always": ("npm run *",), **more})
     made = replace(made, permission=permission)
     return Entry("e1", "k7", made, state or State(answers=(Answer(),)), Phone(11, 500), asked_s=ASKED_S)

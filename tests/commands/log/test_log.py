@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hermes.agents.questions import with_wish
+from hermes.agents.questions import with_permission
 from hermes.commands.log.history import Exchange, gather, since_of, to_json
 from hermes.commands.log.paragraphs import remark, show
 from hermes.errors import ConfigError
@@ -39,8 +39,8 @@ DATABASE = Question(
     (Option("PostgreSQL"), Option("SQLite (Recommended)"), Option("S, M\nand L")),
 )
 COLOUR = an_entry().ask.questions[0]
-DEED = "npm publish --access public"
-PUBLISH = Permission("bash", "command", DEED, patterns=("npm publish",), always=("npm publish *", "npm *"))
+COMMAND = "npm publish --access public"
+PUBLISH = Permission("bash", "command", COMMAND, patterns=("npm publish",), always=("npm publish *", "npm *"))
 SQLITE = Decision("answer", ASKED_S + 60, (Answer((1,)),), ANN)
 home = house("new")
 
@@ -58,7 +58,7 @@ def an_ask(*questions: Question, permission: Permission | None = None, decision:
     entry = an_entry(asked_s=ASKED_S)
     source = replace(entry.ask.source, session_title="Fix login", root_title="Shop")
     ask = replace(entry.ask, questions=questions or (DATABASE,), source=source)
-    ask = ask if permission is None else with_wish(ask, permission)
+    ask = ask if permission is None else with_permission(ask, permission)
     state = State("open" if decision is None else "sending", answers=tuple(Answer() for _ in ask.questions))
     return replace(entry, ask=ask, state=replace(state, decision=decision))
 
@@ -173,7 +173,7 @@ def test_a_question_is_told_with_its_end(store: FileStore, entry: Entry, words: 
     ]
 
 
-WISHES: list[tuple[Decision | None, OutcomeKind, Response, str]] = [
+REPLIES: list[tuple[Decision | None, OutcomeKind, Response, str]] = [
     (replace(SQLITE, answers=(Answer((0,)),)), "answered", (), "✓ allowed once"),
     (replace(SQLITE, kind="always", answers=()), "answered", (), "✓ always allowed: “npm publish *”, “npm *”"),
     (replace(SQLITE, answers=(Answer((), "use pnpm"),)), "answered", (), "✗ refused: “use pnpm”"),
@@ -186,13 +186,13 @@ WISHES: list[tuple[Decision | None, OutcomeKind, Response, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("decision", "kind", "reply", "line"), WISHES)
+@pytest.mark.parametrize(("decision", "kind", "reply", "line"), REPLIES)
 def test_a_permission_is_told_with_its_word(
     store: FileStore, decision: Decision | None, kind: OutcomeKind, reply: Response, line: str
 ) -> None:
     """What the agent wanted to do, whole, and what was said to it."""
     entry = ended(an_ask(permission=PUBLISH, decision=decision), kind, answers=reply)
-    assert shown(told(store, entry))[1:3] == [f"  Wants to run “{DEED}”", line]
+    assert shown(told(store, entry))[1:3] == [f"  Wants to run “{COMMAND}”", line]
 
 
 def test_what_ended_with_another_request_says_so(store: FileStore) -> None:

@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hermes import __version__
-from hermes.agents.questions import with_wish
+from hermes.agents.questions import with_permission
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode, Prompts, Questions
@@ -473,11 +473,11 @@ async def test_how_long_it_listens_is_shown_in_two_units(store: FileStore, laste
 def of_every_kind() -> list[Entry]:
     """One ask in each state, with a permission, a long question and a wide name among them."""
     may = Permission("bash", "command", "npm publish --access public", patterns=("npm publish",))
-    wish = with_wish(replace(an_entry().ask, questions=()), may)
+    permission = with_permission(replace(an_entry().ask, questions=()), may)
     long = replace(an_entry().ask.questions[0], text="Which of all the colours that there are? " * 30)
     shop = replace(an_entry().ask.source, directory="/srv/東京-a-long-name-of-a-project")
     asks = [
-        wish,
+        permission,
         replace(an_entry().ask, questions=(long, long), source=shop),
         replace(an_entry().ask, answerable=False),
     ]
