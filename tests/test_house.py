@@ -22,7 +22,7 @@ NEIGHBOURS = {"hook": {"disk"}, "disk": {"errors"}}
 SIDES = ("listener.phone", "listener.agent")
 """They meet only in `listener.entries`."""
 PURE = ("core.*", "model.*", "chat.screens.*", "agents.fields", "agents.questions", "commands.ask.typed")
-PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.opencode.sessions")
+PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.opencode.stream_memory")
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
 STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
 """The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""

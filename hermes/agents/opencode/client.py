@@ -19,7 +19,7 @@ from hermes.agents.opencode.adapter import AGENT, read_permission_request, read_
 from hermes.agents.opencode.permissions import completed
 from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.opencode.proof import Evidence
-from hermes.agents.opencode.sessions import Living, Moment, Sessions
+from hermes.agents.opencode.stream_memory import Living, Moment, StreamMemory
 from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_permission
 from hermes.agents.server import LONGEST_S, Client, Connected, Disposed, Heard, Pending, numbers
@@ -63,7 +63,7 @@ class OpenCodeServer(Client):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(api.name, machine, host)
-        self.sessions = Sessions()
+        self.memory = StreamMemory()
         self.living = Living()
         self.beginnings = Beginnings()
         self._sleep = sleep
@@ -71,7 +71,7 @@ class OpenCodeServer(Client):
         self._monotonic = monotonic
         self._version: str | None = None
         self.api = api
-        self.prompts: PromptWay = OpenCodePrompts(self, self.sessions)
+        self.prompts: PromptWay = OpenCodePrompts(self, self.memory)
 
     async def aclose(self) -> None:
         await self.api.aclose()
@@ -185,11 +185,11 @@ class OpenCodeServer(Client):
         at = self._moment()
         self._hearing.note(at[1])
         self.living.note(event.type, event.properties, at=at)
-        self.sessions.note(event)
+        self.memory.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
             self.beginnings.note(signal, self.now())
         if isinstance(signal, Replied):
-            self.sessions.note_reply(signal)
+            self.memory.note_reply(signal)
 
     def _moment(self) -> Moment:
         return self._monotonic(), self.now()
@@ -201,7 +201,7 @@ class OpenCodeServer(Client):
         Raises AgentAway also if a question was answered and its tool does not end within these 2 s.
         """
         if not ask.answerable:
-            heard = self.sessions.reply(ask.source.request_id or "")
+            heard = self.memory.reply(ask.source.request_id or "")
             return await engine2.verdict(self.api, ask.source, heard)
         judge = proof.judge if ask.permission is None else proof.judge_permission
         for pause_s in _PAUSES_S:
@@ -211,7 +211,7 @@ class OpenCodeServer(Client):
             await self._sleep(pause_s)
         if ask.permission is not None:
             # The permission is no longer pending. Its tool runs, or needs longer to report a refusal.
-            heard = self.sessions.reply(ask.source.request_id or "")
+            heard = self.memory.reply(ask.source.request_id or "")
             return AnsweredWith(Allowed(), "list") if heard is None else AnsweredWith(heard, "event")
         raise AgentAway(f"OpenCode {self.name!r}: {ask.source.request_id} was answered, its tool goes on")
 
@@ -235,7 +235,7 @@ class OpenCodeServer(Client):
             known=message is not None or await self._knows(source),
             gone=message is None and source.message_id is not None,
             went_on=went_on,
-            heard=self.sessions.reply(source.request_id or ""),
+            heard=self.memory.reply(source.request_id or ""),
         )
 
     async def _lists(self, ask: Ask) -> bool | None:
@@ -300,7 +300,7 @@ class OpenCodeServer(Client):
         with contextlib.suppress(AgentError):
             ask = await self._with_input(ask)
         source = ask.source
-        heard = self.sessions.last_text(source)
+        heard = self.memory.last_text(source)
         if heard is not None:
             source = replace(source, last_text=heard)
         try:
@@ -333,10 +333,10 @@ class OpenCodeServer(Client):
         return titled if root is own else replace(titled, root_title=root.title, root_id=root.id)
 
     async def _info(self, session_id: str, directory: str) -> wire.Session:
-        known = self.sessions.info(session_id)
+        known = self.memory.info(session_id)
         if known is None:
             known = await self.api.get(wire.Session, path_of("session", session_id), directory)
-            self.sessions.keep(known)
+            self.memory.keep(known)
         return known
 
     async def _last_text(self, source: Source) -> str:
@@ -348,7 +348,7 @@ class OpenCodeServer(Client):
             if source.call_id is None or source.call_id in calls:
                 break
             await self._sleep(_LOOK_S)
-        return turns.said(messages)[-self.sessions.longest :]
+        return turns.said(messages)[-self.memory.longest :]
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         return events.listen(self)

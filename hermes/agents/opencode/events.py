@@ -74,7 +74,7 @@ def signal_of(event: wire.Event, server: OpenCodeServer) -> Signal | None:
 
 def _titled(signal: Retrying, server: OpenCodeServer) -> Retrying | None:
     """Return the signal with the session's title, None for a subagent: its root session goes on without it."""
-    info = server.sessions.info(signal.session_id)
+    info = server.memory.info(signal.session_id)
     if info is None:
         return signal
     source = replace(signal.retry.source, session_title=info.title)

@@ -21,7 +21,7 @@ from hermes.agents.http import BOOT, CALL, FILES, Api, path_of
 from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
-from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.opencode.stream_memory import StreamMemory
 from hermes.agents.prompting import Excludes
 from hermes.agents.wire import decode
 from hermes.core.prompt_text import quotes_agent
@@ -69,10 +69,10 @@ class OpenCodePrompts:
 
     can = ABILITIES
 
-    def __init__(self, server: Serving, sessions: Sessions | None = None) -> None:
-        """`sessions` know the errors of the event stream; without them, none is known."""
+    def __init__(self, server: Serving, memory: StreamMemory | None = None) -> None:
+        """`memory` knows the errors of the event stream; without it, none is known."""
         self._server = server
-        self._sessions = sessions or Sessions()
+        self._memory = memory or StreamMemory()
         self._api = server.api
 
     async def look(self, source: Source, record_id: str) -> Sight:
@@ -100,7 +100,7 @@ class OpenCodePrompts:
                 messages = await self._newest(session, directory, _ALL, _MANY)
         sight = turns.sight_of(messages, record_id, is_busy=is_busy)
         is_unanswered = sight.record == "admitted" and not is_busy
-        return replace(sight, reason=self._sessions.failure(source.session_id) or "") if is_unanswered else sight
+        return replace(sight, reason=self._memory.failure(source.session_id) or "") if is_unanswered else sight
 
     async def _newest(self, session: str, directory: str, *most: int) -> list[wire.TurnMessage]:
         return await turns.newest_messages(self._api, f"{session}/message", directory, *most)
@@ -128,7 +128,7 @@ class OpenCodePrompts:
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         prompt = await self._prompt(content, source.directory)
         prompt["parts"] = [*prompt["parts"], *(files.part_of(file) for file in content.files)]
-        self._sessions.forget_failure(source.session_id)
+        self._memory.forget_failure(source.session_id)
         session = path_of("session", source.session_id)
         # 1.18.33 does a task twice if it comes again while it is done, and both name a mentioned agent twice.
         is_text = all(part["type"] == "text" for part in prompt["parts"])

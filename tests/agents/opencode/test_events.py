@@ -15,7 +15,7 @@ from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.events import signal_of
-from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.opencode.stream_memory import StreamMemory
 from hermes.agents.server import Connected, Followed, Heard, Lost, follow
 from hermes.agents.wire import shaped
 from hermes.errors import AgentAway, AgentRefused, Unauthorized
@@ -74,11 +74,11 @@ async def test_an_asked_question_knows_server_and_directory(version: str) -> Non
 
 def test_twins_of_the_sync_protocol_are_nothing_new() -> None:
     """Contract 3: new interleaves `payload.type:"sync"` duplicates."""
-    sessions = Sessions()
+    memory = StreamMemory()
     twin = known(NEW, "sync")
-    sessions.note(twin)
+    memory.note(twin)
     assert twin.type == "sync"
-    assert sessions.info("ses_e07c19d4affe8xx05mjLfdUDRw") is None
+    assert memory.info("ses_e07c19d4affe8xx05mjLfdUDRw") is None
 
 
 # what is remembered
@@ -114,84 +114,84 @@ def call(message_id: str = "msg_1") -> wire.Event:
     return event("message.part.updated", part=part)
 
 
-def told(*all_of: wire.Event, **limits: int) -> Sessions:
+def told(*all_of: wire.Event, **limits: int) -> StreamMemory:
     """Return what is remembered of these events."""
-    sessions = Sessions(**limits)
+    memory = StreamMemory(**limits)
     for one in all_of:
-        sessions.note(one)
-    return sessions
+        memory.note(one)
+    return memory
 
 
 @BOTH
 def test_recorded_titles_are_remembered(version: str) -> None:
     """session.created and session.updated carry title and parent; deleted ones are forgotten."""
-    sessions = told(known(version, "session.created"))
+    memory = told(known(version, "session.created"))
     created = recorded(version, "events", "session.created")["payload"]["properties"]["info"]
-    info = sessions.info(created["id"])
+    info = memory.info(created["id"])
     assert info is not None
     assert (info.title, info.parent_id, info.directory) == ("T one", None, HERE)
-    sessions.note(event("session.updated", info=created | {"title": "Better", "parentID": "ses_0"}))
-    info = sessions.info(created["id"])
+    memory.note(event("session.updated", info=created | {"title": "Better", "parentID": "ses_0"}))
+    info = memory.info(created["id"])
     assert info is not None
     assert (info.title, info.parent_id) == ("Better", "ses_0")
-    sessions.note(event("session.deleted", info=created))
-    assert sessions.info(created["id"]) is None
+    memory.note(event("session.deleted", info=created))
+    assert memory.info(created["id"]) is None
 
 
 def test_last_words_are_those_of_the_message_that_asks() -> None:
     """All its texts; not what a person wrote, nor what other messages said."""
-    sessions = told(
+    memory = told(
         message("msg_0", 5), text("Before.", "prt_0", "msg_0"),
         message(), text("I looked. "), text("Two ways:", "prt_2"), call(),
         message("msg_u", 20, "user"), text("what?", "prt_3", "msg_u"),
     )  # fmt: skip
-    assert sessions.last_text(asking()) == "I looked. \n\nTwo ways:"
+    assert memory.last_text(asking()) == "I looked. \n\nTwo ways:"
 
 
 def test_new_tells_words_by_their_deltas() -> None:
     """message.part.delta (new only); thoughts come the same way and are no words."""
-    sessions = told(message(), text(""), delta("I "), delta("thought", "prt_t"), delta("ask."), call())
-    assert sessions.last_text(asking()) == "I ask."
+    memory = told(message(), text(""), delta("I "), delta("thought", "prt_t"), delta("ask."), call())
+    assert memory.last_text(asking()) == "I ask."
     recording = known(NEW, "message.part.delta")
     assert shaped(wire.Delta, recording.properties).delta == "I "
 
 
 def test_words_of_an_earlier_message_are_the_last_where_the_asking_one_has_none() -> None:
     """The model said what it found in one step, and asks in the next."""
-    sessions = told(message("msg_0", 5), text("I looked.", "prt_0", "msg_0"), message(), call())
-    assert sessions.last_text(asking()) == "I looked."
+    memory = told(message("msg_0", 5), text("I looked.", "prt_0", "msg_0"), message(), call())
+    assert memory.last_text(asking()) == "I looked."
 
 
 def test_words_are_not_known_before_the_call_is() -> None:
     """Contract 3: in old question.asked comes first; its words would be cut short."""
-    sessions = told(message(), text("I am still tal"))
-    assert sessions.last_text(asking()) is None
-    sessions.note(call())
-    assert sessions.last_text(asking()) == "I am still tal"
-    assert sessions.last_text(asking(message_id="msg_9")) is None
-    assert sessions.last_text(asking(session_id="ses_9")) is None
+    memory = told(message(), text("I am still tal"))
+    assert memory.last_text(asking()) is None
+    memory.note(call())
+    assert memory.last_text(asking()) == "I am still tal"
+    assert memory.last_text(asking(message_id="msg_9")) is None
+    assert memory.last_text(asking(session_id="ses_9")) is None
 
 
 def test_old_messages_that_are_told_again_change_nothing() -> None:
     """Both versions repeat message.updated, also for messages that ended long ago."""
-    sessions = told(message(), text("Mine."), call(), message(), message("msg_0", 5))
-    assert sessions.last_text(asking()) == "Mine."
+    memory = told(message(), text("Mine."), call(), message(), message("msg_0", 5))
+    assert memory.last_text(asking()) == "Mine."
 
 
 def test_memory_is_capped() -> None:
     """So many sessions, so much of each text: the newest, the end."""
     infos = [event("session.created", info={"id": f"ses_{number}"}) for number in range(5)]
-    sessions = told(*infos, message(), text("x" * 50 + "end"), delta("!"), call(), limit=3, longest=5)
-    assert [sessions.info(f"ses_{number}") is not None for number in range(5)] == [False, False, True, True, True]
-    assert sessions.last_text(asking()) == "xend!"
+    memory = told(*infos, message(), text("x" * 50 + "end"), delta("!"), call(), limit=3, longest=5)
+    assert [memory.info(f"ses_{number}") is not None for number in range(5)] == [False, False, True, True, True]
+    assert memory.last_text(asking()) == "xend!"
 
 
 def test_replies_are_remembered_by_request() -> None:
     """They tell whose answers a part without answers ended with (see proof.py); they prove nothing alone."""
-    sessions = Sessions()
-    sessions.note_reply(Replied("que_1", "s", (("A",), ())))
-    assert sessions.reply("que_1") == (("A",), ())
-    assert sessions.reply("que_2") is None
+    memory = StreamMemory()
+    memory.note_reply(Replied("que_1", "s", (("A",), ())))
+    assert memory.reply("que_1") == (("A",), ())
+    assert memory.reply("que_2") is None
 
 
 async def test_a_question_on_the_stream_needs_no_other_request() -> None:
@@ -203,7 +203,7 @@ async def test_a_question_on_the_stream_needs_no_other_request() -> None:
             event("session.created", info={"id": "ses_1", "title": "Child", "parentID": "ses_0"}),
             message(), text("Words."), call(),
         ):  # fmt: skip
-            desk.sessions.note(one)
+            desk.memory.note(one)
         signal = signal_of(
             event(
                 "question.asked",

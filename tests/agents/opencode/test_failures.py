@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.agents.opencode.sessions import Sessions
+from hermes.agents.opencode.stream_memory import StreamMemory
 from hermes.agents.opencode.wire import Event
 from hermes.agents.wire import shaped
 
@@ -24,14 +24,14 @@ def error(message: str) -> dict[str, Any]:
 
 def test_the_newest_reason_of_a_session_is_known_until_the_next_prompt() -> None:
     """Each session has its own."""
-    sessions = Sessions()
+    memory = StreamMemory()
     for said in ("First", "Model not found: nowhere/nothing"):
-        sessions.note(event(sessionID="ses_1", error=error(said)))
-    assert sessions.failure("ses_1") == "Model not found: nowhere/nothing"
-    assert not sessions.failure("ses_2")
-    sessions.forget_failure("ses_1")
-    sessions.forget_failure("ses_1")
-    assert not sessions.failure("ses_1")
+        memory.note(event(sessionID="ses_1", error=error(said)))
+    assert memory.failure("ses_1") == "Model not found: nowhere/nothing"
+    assert not memory.failure("ses_2")
+    memory.forget_failure("ses_1")
+    memory.forget_failure("ses_1")
+    assert not memory.failure("ses_1")
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_the_newest_reason_of_a_session_is_known_until_the_next_prompt() -> None
 )
 def test_what_is_no_error_of_a_session_changes_nothing(other: Event) -> None:
     """Nor an error of another shape."""
-    sessions = Sessions()
-    sessions.note(other)
-    assert not sessions.failure("ses_1")
+    memory = StreamMemory()
+    memory.note(other)
+    assert not memory.failure("ses_1")
 
 
 def test_memory_does_not_grow_with_the_sessions() -> None:
     """The oldest reasons go first."""
-    sessions = Sessions(limit=200)
+    memory = StreamMemory(limit=200)
     for number in range(203):
-        sessions.note(event(sessionID=f"ses_{number}", error=error("x")))
-    assert not sessions.failure("ses_2")
-    assert sessions.failure("ses_3") == sessions.failure("ses_202") == "x"
+        memory.note(event(sessionID=f"ses_{number}", error=error("x")))
+    assert not memory.failure("ses_2")
+    assert memory.failure("ses_3") == memory.failure("ses_202") == "x"

@@ -485,7 +485,7 @@ async def test_last_words_are_whole_when_the_question_comes_first(
         assert source.session_title == "Fix login"
         assert source.last_text.strip() == "I looked at both of them. Now you choose."
         opencode.wait_question(session)
-        known = await eventually(lambda: server.sessions.last_text(ask.source), "the words on the stream")
+        known = await eventually(lambda: server.memory.last_text(ask.source), "the words on the stream")
         assert known == source.last_text.strip()
     async with client_of(opencode) as fresh:
         source = (await fresh.context(ask)).source

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.agents.opencode.sessions import SILENT_S, Living
+from hermes.agents.opencode.stream_memory import SILENT_S, Living
 from tests.agents.opencode.recorded import Json
 
 ASKED: Json = {"id": "que_1", "sessionID": "ses_1", "tool": {"messageID": "msg_1", "callID": "call_1"}}

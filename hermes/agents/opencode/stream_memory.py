@@ -47,7 +47,7 @@ class _Words:
         return "\n\n".join(self.texts.values()).strip() or self.before
 
 
-class Sessions:
+class StreamMemory:
     """Facts about at most `limit` sessions and `limit` replies; of each text, the last `longest` characters."""
 
     def __init__(self, *, limit: int = 500, longest: int = 3000) -> None:
