@@ -196,7 +196,7 @@ class Outbox:
         except ChatError as error:
             log.info("topic %d keeps its name: %s", thread_id, error)
 
-    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int | None = None) -> None:
+    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int) -> None:
         """Post a message that nothing depends on: an error is only logged."""
         try:
             await self.send(chat_id, screen, reply_to=reply_to)

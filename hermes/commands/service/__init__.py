@@ -39,18 +39,18 @@ def install_service(
     return systemd.install(job, command, machine, log=log)
 
 
-def restart_service(*, log: Path, machine: Machine | None = None) -> str:
+def restart_service(*, log: Path, machine: Machine) -> str:
     """Restart the service of the listener as it is installed, even if Hermes did not write it; return its state.
 
     This writes no file and enables nothing. Raises ServiceError as `install_service`.
     """
-    machine, job = machine or Machine(), JOBS["service"]
+    job = JOBS["service"]
     if machine.platform == "darwin":
         return launchd.restart(job, machine)
     return systemd.restart(job, machine, log=log)
 
 
-def uninstall_service(what: str = "service", *, machine: Machine | None = None) -> Iterator[str]:
+def uninstall_service(what: str, *, machine: Machine | None = None) -> Iterator[str]:
     """Stop the service, remove its files. Raises ConfigError (Hermes did not write them), NotSaved, ServiceError."""
     machine = machine or Machine()
     if machine.platform == "darwin":
@@ -58,12 +58,12 @@ def uninstall_service(what: str = "service", *, machine: Machine | None = None) 
     return systemd.uninstall(JOBS[what], machine)
 
 
-def service_state(what: str = "service", *, machine: Machine | None = None) -> ServiceState:
+def service_state(*, machine: Machine) -> ServiceState:
     """Return the state of the service, and change nothing. This asks the service manager, which takes about 10 ms."""
-    machine = machine or Machine()
+    job = JOBS["service"]
     if machine.platform == "darwin":
-        return launchd.state(JOBS[what], machine)
-    return systemd.state(JOBS[what], machine)
+        return launchd.state(job, machine)
+    return systemd.state(job, machine)
 
 
 def is_service_installed(what: str = "service", *, machine: Machine) -> bool:

@@ -156,7 +156,7 @@ class Connection:
             self._messenger.say(hints.other_poller(self._messenger.machine))
         await self._link.poll_failed(trouble.sentence)
 
-    async def take_over(self, *, by_timer: bool = False) -> None:
+    async def take_over(self, *, by_timer: bool) -> None:
         """Draw what is open again, now and a minute later: the phone side before this one may have drawn until now.
 
         `by_timer`: only now. The lease of such a round, which nobody renews, does not last a minute.
