@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from hermes.model.ask import Ask, Permission, Source
+from hermes.model.ask import Ask, Permission
 
 MOST_PATTERNS = 8
 """With more patterns than this, "always" is not offered: one screen must show each pattern that it would cover."""
@@ -30,7 +30,7 @@ def admitted(ask: Ask, rules: Rules) -> Ask | None:
     """Return the ask for the phone, with empty `always` if "always" is not offered; None if only the desk is asked."""
     if ask.permission is None:
         return ask
-    if not rules.wanted or ask.permission.tool in rules.without_tools or _is_in(ask.source, rules.without_projects):
+    if not rules.wanted or ask.permission.tool in rules.without_tools or ask.source.is_in(rules.without_projects):
         return None
     if rules.always and _can_be_named(ask.permission) and not _is_never(ask.permission, rules.never_always):
         return ask
@@ -41,12 +41,6 @@ def _can_be_named(permission: Permission) -> bool:
     """Tell whether one screen can show each pattern of "always", and the agent has told the whole action."""
     named = len(permission.always) <= MOST_PATTERNS and all(len(one) <= LONGEST_PATTERN for one in permission.always)
     return named and not permission.partial
-
-
-def _is_in(source: Source, projects: tuple[str, ...]) -> bool:
-    """Tell whether the ask comes from one of `projects`, each the whole path of a folder or its name alone."""
-    folder = source.directory.rstrip("/")
-    return any(one.rstrip("/") in {folder, folder.rpartition("/")[2]} for one in projects if one.rstrip("/"))
 
 
 def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:

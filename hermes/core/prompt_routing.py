@@ -149,10 +149,8 @@ def may_write(source: Source, abilities: Mapping[str, PromptAbilities], projects
 
 
 def is_in(source: Source, projects: tuple[str, ...]) -> bool:
-    """Tell whether a session is in one of `projects`, each a whole path or the name of a folder; ("",) is none."""
-    folder = source.directory.rstrip("/")
-    names = {folder, folder.rpartition("/")[2]} - {""}
-    return not projects or any(one.rstrip("/") in names for one in projects)
+    """Tell whether a session is in one of `projects` (`Source.is_in`); () is all of them, ("",) none."""
+    return not projects or source.is_in(projects)
 
 
 def moved(prompt: Prompt, server: str) -> Prompt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,6 +66,11 @@ class Capabilities:
     gives_up_after_s: float = 0.0
 
 
+def folder_name(directory: str) -> str:
+    """Return the name of a folder without those above it, "" if it has none. On Windows a backslash parts them."""
+    return directory.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The origin of an ask.
@@ -98,6 +104,11 @@ class Source:
     def session(self) -> tuple[str, str, str]:
         """The identity of its session. Two machines have the same session ids if a home folder was copied."""
         return self.agent, self.machine, self.session_id
+
+    def is_in(self, projects: Sequence[str]) -> bool:
+        """Tell whether its folder is one of `projects`, each a whole path or the name of a folder."""
+        names = {self.directory.rstrip("/\\"), folder_name(self.directory)} - {""}
+        return any(one.rstrip("/\\") in names for one in projects)
 
 
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]

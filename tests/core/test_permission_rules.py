@@ -33,6 +33,13 @@ def test_what_is_excluded_stays_at_the_desk(rules: Rules) -> None:
     assert admitted(permission_ask(), rules) is None
 
 
+def test_a_windows_project_is_excluded_by_its_name() -> None:
+    """The phone calls it by that name, too."""
+    made = permission_ask()
+    asked = replace(made, source=replace(made.source, directory="C:\\work\\shop-api"))
+    assert admitted(asked, Rules(without_projects=("shop-api",))) is None
+
+
 @pytest.mark.parametrize("rules", [Rules(), Rules(without_tools=("edit",), without_projects=("", "/", "shop", "api"))])
 def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
     """Part of a name is no name."""

@@ -273,6 +273,11 @@ def test_a_reply_to_another_session_is_no_part() -> None:
         ("///", ("",), False),
         ("", ("shop",), False),
         ("", (), True),
+        ("C:\\work\\shop", ("shop",), True),
+        ("C:\\work\\shop\\", ("C:\\work\\shop",), True),
+        ("C:\\work\\shop", ("C:\\work\\shop\\",), True),
+        ("C:\\work\\shop", ("work",), False),
+        ("C:\\", ("",), False),
     ],
 )
 def test_the_projects_of_the_configuration(directory: str, projects: tuple[str, ...], is_it: bool) -> None:

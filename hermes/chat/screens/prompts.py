@@ -10,6 +10,7 @@ from hermes.chat.screens.screen import Screen, agent_at, draw, lasting, note, pr
 from hermes.chat.screens.text import Line, Span, dotted, line, one_line, passage, phrase, plain, shortened
 from hermes.core import prompt_files, prompts
 from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
+from hermes.model.ask import folder_name
 from hermes.model.prompt import Prompt, Target
 
 _TITLE: Final = 60
@@ -48,7 +49,7 @@ def origin(target: Target) -> Line:
 def title(target: Target) -> Span:
     """Return the title of a session, or the name of its folder; "a new session" if it does not exist yet."""
     source = target.source
-    folder = source.directory.rstrip("/").rpartition("/")[2] if source.session_id else ""
+    folder = folder_name(source.directory) if source.session_id else ""
     named = phrase(source.session_title or folder, _TITLE)
     return named if named.text or source.session_id else Span("a new session")
 

@@ -16,7 +16,7 @@ from hermes.chat.screens.text import Entity, Line, Mark, Span, cut, dotted, fits
 from hermes.core.answers import bare_label
 from hermes.core.prompt_routing import may_write
 from hermes.model.answer import Answer
-from hermes.model.ask import Ask, OnExpiry, Question, Source
+from hermes.model.ask import Ask, OnExpiry, Question, Source, folder_name
 from hermes.model.entry import Entry
 from hermes.model.prompt import PromptAbilities
 
@@ -184,8 +184,7 @@ def session(ask: Ask) -> Span:
 
 def project(source: Source) -> Span:
     """Return the last part of the session's directory."""
-    path = source.directory.replace("\\", "/").rstrip("/")
-    return phrase(path.rpartition("/")[2] or source.directory, _NAME)
+    return phrase(folder_name(source.directory) or source.directory, _NAME)
 
 
 def origin(entry: Entry, look: Look) -> Line:

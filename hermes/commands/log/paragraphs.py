@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, tzinfo
-from pathlib import PurePath
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +11,7 @@ from hermes.commands.log.history import Decided, Exchange
 from hermes.commands.status.survey import permission_wanted
 from hermes.commands.status.table import STATES, plain, span
 from hermes.model.answer import Allowed, Always, Once, Proof, Refused, Response
-from hermes.model.ask import Permission
+from hermes.model.ask import Permission, folder_name
 
 LAST = 20
 """The number of exchanges that are shown without -n, --since and --json."""
@@ -69,7 +68,7 @@ def _heading(exchange: Exchange, zone: tzinfo | None) -> Text:
     at = datetime.fromtimestamp(exchange.asked_at_s, UTC).astimezone(zone)
     session = " › ".join(filter(None, dict.fromkeys((exchange.root_session, exchange.session))))
     agent = f"{exchange.agent} on {exchange.machine}"
-    text = Text.assemble((f"{at:%Y-%m-%d %H:%M}  ", "dim"), plain(PurePath(exchange.directory).name, "bold"))
+    text = Text.assemble((f"{at:%Y-%m-%d %H:%M}  ", "dim"), plain(folder_name(exchange.directory), "bold"))
     for piece in filter(None, (session, agent, exchange.code)):
         text.append(" · " if text.plain[-1] != " " else "", "dim").append(plain(piece, "dim"))
     return text

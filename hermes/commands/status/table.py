@@ -8,7 +8,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -24,6 +24,7 @@ from hermes.commands.status.survey import (
     Status,
 )
 from hermes.errors import StoreError
+from hermes.model.ask import folder_name
 
 WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
@@ -261,7 +262,7 @@ def _table(entries: tuple[EntryStatus, ...]) -> Table:
     table.add_column("State", no_wrap=True)
     table.add_column("Left", no_wrap=True, justify="right")
     for entry in entries:
-        project = _one_line(plain(PurePath(entry.directory).name or entry.machine))
+        project = _one_line(plain(folder_name(entry.directory) or entry.machine))
         cells = project, _question(entry), _state(entry), _left(entry)
         table.add_row(plain(entry.code or "–"), _short(entry.age_s), *cells)
     return table

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from hermes.chat.screens.buttons import decode
 from hermes.chat.screens.hints import TORN
-from hermes.chat.screens.prompts import prompt_line
+from hermes.chat.screens.prompts import prompt_line, title
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
@@ -178,6 +178,13 @@ def test_sessions_of_one_name_are_offered_with_their_projects() -> None:
     again = replace(asked, choices=(TARGET, replace(TARGET, source=replace(SOURCE, session_id="ses_2"))))
     labels = [row[0].text for row in prompt_line(again, ASKED_S).rows]
     assert labels == ["1 Fix login flow", "2 Fix login flow", "Nothing"]
+
+
+def test_a_session_without_a_title_is_named_by_its_folder() -> None:
+    """On Windows, too."""
+    for directory in ("/home/dev/shop/", "C:\\code\\shop"):
+        bare = replace(TARGET, source=replace(SOURCE, session_title="", directory=directory))
+        assert title(bare).text == "shop"
 
 
 def test_a_session_without_a_visible_name_can_be_chosen() -> None:

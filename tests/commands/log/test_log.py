@@ -163,6 +163,14 @@ ENDS = [
 ]
 
 
+def test_a_windows_project_is_named_as_on_the_phone(store: FileStore) -> None:
+    """By its folder alone."""
+    entry = an_ask()
+    source = replace(entry.ask.source, directory="C:\\work\\shop api\\")
+    heading = shown(told(store, replace(entry, ask=replace(entry.ask, source=source))))[0]
+    assert heading == "2025-09-04 15:33  shop api · Shop › Fix login · OpenCode on desk · k7"
+
+
 @pytest.mark.parametrize(("entry", "words"), ENDS)
 def test_a_question_is_told_with_its_end(store: FileStore, entry: Entry, words: list[str]) -> None:
     """When, where, what was asked; the answer to the letter; by whom, how fast, and how it is known."""

@@ -345,6 +345,14 @@ async def test_an_ask_without_questions_is_named_by_its_session(store: FileStore
     assert "k7 | 65 min | desk | Fix the shop | waits for you | –" in rows(await look(store))
 
 
+async def test_a_windows_project_is_named_as_on_the_phone(store: FileStore) -> None:
+    """By its folder alone."""
+    entry = an_open_entry()
+    source = replace(entry.ask.source, directory="C:\\work\\shop api\\", session_title="Fix the shop")
+    await store.create(replace(entry, ask=replace(entry.ask, source=source, questions=())))
+    assert "k7 | 65 min | shop api | Fix the shop | waits for you | –" in rows(await look(store))
+
+
 async def test_a_machine_without_a_bot_lacks_nothing(store: FileStore) -> None:
     """Another machine reaches Telegram for it."""
     url = "postgresql://ci@127.0.0.1/hermes"
