@@ -24,6 +24,7 @@ from hermes.listener.parts import Circumstances, Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
+from hermes.storage import process_lock
 from hermes.storage.store import RENEW_S, Store
 
 if TYPE_CHECKING:
@@ -32,16 +33,22 @@ if TYPE_CHECKING:
     from hermes.config.reading import Followed
     from hermes.config.settings import Config
     from hermes.listener.phone.outage import Outage
+    from hermes.storage.process_lock import Holder
 
 log = logging.getLogger(__name__)
 
 IDLE_S: Final = 600.0
 """A listener that a hook started leaves after nothing was open for this long."""
 UNTIL_IDLE: Final = "hermes listen --until-idle"
-"""As what such a listener holds its locks."""
+"""The command of such a listener, with which the name begins under which it holds its locks."""
 REAPING_S: Final = 20.0
 REMEMBERING_S: Final = 3.0
 """A listener that ends waits this long, at most, for a database: `hermes stop` waits for 10 s in all."""
+
+
+def leaves_when_idle(holder: Holder) -> bool:
+    """Tell whether this listener leaves when nothing is open."""
+    return holder.who.startswith(UNTIL_IDLE)
 
 
 class Listener:
@@ -209,7 +216,7 @@ class Listener:
         """Hold the locks of the store and of the bot."""
         phone = self._given.config.phone
         bot_id = None if phone is None or self._store.is_shared else phone.bot_id
-        self._locks = Locks(self._store, bot_id, f"{command}, store {self._store.home.root}")
+        self._locks = Locks(self._store, bot_id, process_lock.named(command, self._store.home.root))
         try:
             self._locks.take()
             yield

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -37,6 +38,16 @@ class Holder:
     def __str__(self) -> str:
         """Return the words for a person, such as "NAME (pid 123)"."""
         return (self.who or "another process") + (f" (pid {self.pid})" if self.pid else "")
+
+
+def named(command: str, store: Path) -> str:
+    """Return as what a command that works with this store holds its locks; see `works_with`."""
+    return f"{command}, store {store}"
+
+
+def works_with(who: str, store: str | Path) -> bool:
+    """Tell whether a holder works with this store, by its name or its words for a person."""
+    return re.sub(r" \(pid \d+\)\Z", "", who).endswith(f", store {store}")
 
 
 class Holding:

@@ -53,6 +53,18 @@ def test_whoever_only_looks_keeps_nobody_out(lock: Path) -> None:
         assert len(waits) == 3
 
 
+def test_a_holder_is_known_by_its_store(lock: Path) -> None:
+    """By its name, and by the words for a person; a store whose path ends alike is another one."""
+    with process_lock.hold(lock, "the bot", process_lock.named("hermes listen", Path("/srv/a"))):
+        found = process_lock.holder(lock)
+    assert found is not None
+    assert str(found) == f"hermes listen, store /srv/a (pid {os.getpid()})"
+    for who in (found.who, str(found)):
+        assert process_lock.works_with(who, "/srv/a")
+        assert not process_lock.works_with(who, "/a")
+    assert not process_lock.works_with(str(process_lock.Holder()), "/srv/a")
+
+
 def test_a_lock_file_that_was_removed_guards_nothing(lock: Path) -> None:
     """Who holds the old one does not keep the name; who comes next makes it anew and is alone with it."""
     with process_lock.hold(lock, "it", "one"):

@@ -47,7 +47,7 @@ def _lock(around: Around) -> list[Finding]:
     if bots is not None:
         end = f"kill {bots.pid}" if bots.pid else "end it"
         mend = f"{end}, or give one of the two a bot of its own"
-        if bots.who.endswith(f"store {around.config.store.path}"):
+        if process_lock.works_with(bots.who, around.config.store.path):
             return [AREA.broken("lock", f"{bots} runs on, and its folder was removed", f"wait a moment, or {end}")]
         return [AREA.broken("lock", f"{bots} holds this bot, for another store", mend)]
     return [_nobody(around)]

@@ -18,7 +18,7 @@ from hermes.commands.setup.terminal import Terminal
 from hermes.commands.stores import home_of
 from hermes.config.settings import Config
 from hermes.errors import Held, ServiceError
-from hermes.listener.daemon import UNTIL_IDLE
+from hermes.listener.daemon import leaves_when_idle
 from hermes.storage import process_lock
 from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder, Holding
@@ -89,7 +89,7 @@ class Background:
         Raises StoreError.
         """
         state, holder = self._state(), self._stopped or self._store.holder(LISTENER)
-        return (state.is_of(self._place) and state.enabled) or (holder is not None and not _leaves(holder))
+        return (state.is_of(self._place) and state.enabled) or (holder is not None and not leaves_when_idle(holder))
 
     def other_listener(self, bot_id: int) -> Holder | None:
         """Return the listener of another store that holds the lock of this bot: while it runs, none listens here.
@@ -98,7 +98,7 @@ class Background:
         """
         with disk.reading(self._store.root):
             holder = process_lock.holder(process_lock.bot_lock(bot_id, self._store.root))
-        return None if holder is None or holder.who.endswith(f"store {self._store.root}") else holder
+        return None if holder is None or process_lock.works_with(holder.who, self._store.root) else holder
 
     def has_services(self) -> bool:
         """Tell whether this machine can run a service. Raises ServiceError."""
@@ -211,7 +211,7 @@ class Background:
         state = self._state()
         if state.pid and (state.pid == holder.pid or state.is_of(self._place)):
             return lambda: f"The service was started again: {self._restarted()}"
-        return partial(self._start_listener, until_idle=_leaves(holder))
+        return partial(self._start_listener, until_idle=leaves_when_idle(holder))
 
     def _start_listener(self, *, until_idle: bool) -> str:
         """Start a listener as a hook does it: detached, in a new session. Raises ServiceError."""
@@ -230,11 +230,6 @@ class Background:
             start_new_session=True,
         )
         return "The listener was started again, in the background."
-
-
-def _leaves(holder: Holder) -> bool:
-    """Tell whether this listener leaves when nothing is open."""
-    return holder.who.startswith(UNTIL_IDLE)
 
 
 def _is_up(state: ServiceState) -> bool:

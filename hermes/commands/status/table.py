@@ -25,6 +25,7 @@ from hermes.commands.status.survey import (
 )
 from hermes.errors import StoreError
 from hermes.model.ask import folder_name
+from hermes.storage.process_lock import works_with
 
 WIDE = 200
 """The number of columns for an output without a width, such as a file or a pipe."""
@@ -133,7 +134,7 @@ def _about_listener(status: Status) -> list[Row]:
 
 
 def _held(listener: ListenerStatus, store: str) -> str:
-    if f"store {store} (" in listener.bot_held_by:
+    if works_with(listener.bot_held_by, store):
         return f"{listener.bot_held_by} runs on, and its folder was removed: it makes the folder again, or leaves"
     return f"{listener.bot_held_by} holds this bot, for another store"
 
