@@ -204,16 +204,13 @@ def _of_turn(turn: Turn, known: Sessions) -> Target | None:
 
 def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None:
     for prompt in known.prompts:
-        line = prompt.line
-        if (line.chat_id or prompt.chat_id, line.message_id) == (chat_id, message_id) and prompt.target is not None:
+        if prompt.line_place == (chat_id, message_id) and prompt.target is not None:
             return _still(prompt.target, known)
     for card in known.cards:
         if card.chat_id == chat_id and message_id in card.messages:
             return _still(card.target, known)
     for notice in known.notices:
-        shown = (notice.shown,) if notice.shown is not None else ()
-        places = (*shown, *notice.outdated, *notice.earlier)
-        if any((one.chat_id, one.message_id) == (chat_id, message_id) for one in places):
+        if (chat_id, message_id) in notice.places:
             return _of_notice(notice, known)
     return None
 

@@ -118,6 +118,11 @@ def is_free(prompt: Prompt) -> bool:
     return not is_over(prompt) and not prompt.tries
 
 
+def typed_s(prompt: Prompt) -> float:
+    """Return when the person wrote an addressed prompt (epoch): Hermes may have read it hours later."""
+    return min(prompt.asked_s, prompt.starts_until_s - STARTS_S)
+
+
 def is_stale(prompt: Prompt, now_s: float) -> bool:
     """Tell whether it has waited too long to begin by itself."""
     return prompt.phase == "queued" and now_s >= prompt.starts_until_s
@@ -294,7 +299,8 @@ def _admitted(prompt: Prompt, event: Seen) -> Prompt:
     quiet_s = event.at_s if event.sight.session == "idle" else None
     if prompt.phase == "sending":
         prompt = replace(prompt, phase="admitted", is_clear=False, seen_s=event.at_s, quiet_s=quiet_s)
-        return _finished_note(prompt, event.at_s)
+        is_note = content(prompt).kind == "note"  # nothing answers it
+        return replace(prompt, phase="finished", ended_s=event.at_s) if is_note else prompt
     if quiet_s is None:
         return replace(prompt, quiet_s=None)
     return _given_up(prompt, event.at_s, event.sight.reason or "the agent did not answer it")
@@ -314,12 +320,6 @@ def _given_up(prompt: Prompt, at_s: float, why: str) -> Prompt:
     """Return the prompt after such a look, failed if all looks of `NO_EFFECT_S` were such."""
     prompt = _quiet(prompt, at_s)
     return _failed(prompt, why, None) if _is_quiet_for(prompt, at_s, NO_EFFECT_S) else prompt
-
-
-def _finished_note(prompt: Prompt, at_s: float) -> Prompt:
-    """Return a note as finished: nothing answers it."""
-    is_note = content(prompt).kind == "note"
-    return replace(prompt, phase="finished", ended_s=at_s) if is_note else prompt
 
 
 def _running(prompt: Prompt, event: Seen) -> Prompt:
@@ -356,8 +356,7 @@ def _trying(prompt: Prompt, event: Trying) -> Prompt:
 
 
 def _accepted(prompt: Prompt, _: Accepted) -> Prompt:
-    is_sent = prompt.phase == "sending" and prompt.tries and not prompt.is_clear
-    return replace(prompt, is_accepted=True, is_away=False) if is_sent else prompt
+    return replace(prompt, is_accepted=True, is_away=False) if _is_just_sent(prompt) else prompt
 
 
 def _unreached(prompt: Prompt, _: Unreached) -> Prompt:
@@ -368,8 +367,12 @@ def _declined(prompt: Prompt, event: Declined) -> Prompt:
     """Return the prompt after the agent refused it; an earlier try may have arrived, so the next look decides."""
     if prompt.phase != "unaddressed" and is_free(prompt):
         return _failed(prompt, event.reason, None)
-    is_sent = prompt.phase == "sending" and prompt.tries and not prompt.is_clear
-    return replace(prompt, reason=event.reason[:LONGEST_REASON], is_away=False) if is_sent else prompt
+    return replace(prompt, reason=event.reason[:LONGEST_REASON], is_away=False) if _is_just_sent(prompt) else prompt
+
+
+def _is_just_sent(prompt: Prompt) -> bool:
+    """Tell whether it was sent, and no look has shown since then that the record does not have it."""
+    return prompt.phase == "sending" and prompt.tries > 0 and not prompt.is_clear
 
 
 def _stop_told(prompt: Prompt, event: StopTold) -> Prompt:

@@ -88,7 +88,7 @@ class Kept:
             self.prompts.of_line(chat_id, message_id) is not None
             or message_id in self.lists.shown
             or any(one.chat_id == chat_id and message_id in _messages(one) for one in self.cards.all())
-            or any((chat_id, message_id) in _places(one) for one in self.notices.all())
+            or any((chat_id, message_id) in one.places for one in self.notices.all())
         )
 
     async def forget_messages(self) -> None:
@@ -129,8 +129,3 @@ def _unposted_card(card: Card) -> Card:
 
 def _messages(card: Card) -> tuple[int | None, ...]:
     return (*card.messages, card.shown, card.typing)
-
-
-def _places(notice: Notice) -> set[tuple[int, int]]:
-    shown = (notice.shown, notice.retry_shown, *notice.outdated, *notice.earlier)
-    return {(one.chat_id, one.message_id) for one in shown if one is not None}

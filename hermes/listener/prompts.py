@@ -62,7 +62,7 @@ class Prompts(Records[Prompt]):
 
     def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt whose line is this message, or None."""
-        return next((one for one in self.all() if _line_of(one) == (chat_id, message_id)), None)
+        return next((one for one in self.all() if one.line_place == (chat_id, message_id)), None)
 
     def of_record(self, record_id: str) -> Prompt | None:
         """Return the prompt with this id in its agent's record, or None."""
@@ -75,7 +75,7 @@ class Prompts(Records[Prompt]):
 
     def is_with_agent(self, session_id: str) -> bool:
         """Tell whether a prompt was sent to this session of this machine, and is not over."""
-        sent = (one for one in self.ours() if one.tries and one.phase in prompts.WITH_AGENT)
+        sent = (one for one in self.ours() if _is_with_agent(one))
         return any(one.target is not None and one.target.source.session_id == session_id for one in sent)
 
     def is_next(self, prompt: Prompt) -> bool:
@@ -134,11 +134,12 @@ def _turn_s(prompt: Prompt) -> float:
 def _is_of(prompt: Prompt, turn: Turn) -> bool:
     if turn.prompt_id:
         return prompt.record_id == turn.prompt_id
-    return prompt.phase in prompts.WITH_AGENT and bool(prompt.tries)
+    return _is_with_agent(prompt)
 
 
-def _line_of(prompt: Prompt) -> tuple[int, int | None]:
-    return prompt.line.chat_id or prompt.chat_id, prompt.line.message_id
+def _is_with_agent(prompt: Prompt) -> bool:
+    """Tell whether it was sent, and is not over."""
+    return prompt.phase in prompts.WITH_AGENT and prompt.tries > 0
 
 
 def _has(prompt: Prompt, message_id: int) -> bool:

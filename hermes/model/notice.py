@@ -149,3 +149,9 @@ class Notice:
     earlier: tuple[Place, ...] = ()
     machine: str = ""
     revision: int = 0
+
+    @property
+    def places(self) -> set[tuple[int, int]]:
+        """The chat and the id of each known message about the session's turns."""
+        messages = (self.shown, self.retry_shown, *self.outdated, *self.earlier)
+        return {(one.chat_id, one.message_id) for one in messages if one is not None}

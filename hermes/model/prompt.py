@@ -179,3 +179,8 @@ class Prompt:
     def machine(self) -> str:
         """The id of the machine of its session, "" without a session."""
         return "" if self.target is None else self.target.source.machine
+
+    @property
+    def line_place(self) -> tuple[int, int | None]:
+        """The chat and the message of its line."""
+        return self.line.chat_id or self.chat_id, self.line.message_id

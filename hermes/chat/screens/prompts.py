@@ -135,8 +135,7 @@ def _away(prompt: Prompt) -> Line:
 def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
     edited = _edited(prompt)
     if prompts.is_stale(prompt, now_s):
-        written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)  # Hermes may have read it hours later
-        not_yet = f"⏳ Not sent yet, for {lasting(now_s - written_s)}. "
+        not_yet = f"⏳ Not sent yet, for {lasting(now_s - prompts.typed_s(prompt))}. "
         if prompt_files.waits_for_yes(prompt):  # what was heard is to be read before it leaves
             asked, rows = _getting(prompt, edited)
             return line(not_yet, *asked), rows

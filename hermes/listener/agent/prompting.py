@@ -211,8 +211,7 @@ class Prompting:
             return  # hooks and plugins tell each end
         with suppress(AgentRefused):
             turn = await server.turn(source.session_id, source.directory)
-            written_s = min(prompt.asked_s, prompt.starts_until_s - prompts.STARTS_S)
-            if turn is not None and (turn.ended_s >= written_s or self._prompts.has_begun(turn)):
+            if turn is not None and (turn.ended_s >= prompts.typed_s(prompt) or self._prompts.has_begun(turn)):
                 await self._turn_reports.take(TurnEnded(turn))
 
     def _is_due(self, prompt: Prompt | None, target: Target) -> bool:
