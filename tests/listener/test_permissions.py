@@ -660,6 +660,17 @@ async def test_everything_open_is_posted_again(home: House) -> None:
     await home.closed()
 
 
+async def test_open_does_not_say_that_the_ones_here_are_all(home: House) -> None:
+    """The permissions of a session come one after the other: /status counts all of them."""
+    await home.start()
+    _, session = await wants_to_run(home, "echo one")
+    await home.noted(await home.person.sees("echo one"))
+    await wants_to_run(home, "echo two", session)
+    await until(lambda: len(home.entries()) == 2, "both entries")
+    home.person.write("/open")
+    await home.person.sees("Here is one of the 2 that are open; the other one comes by itself:")
+
+
 async def test_one_that_cannot_be_written_keeps_no_other_from_being_posted_again(home: House) -> None:
     """A newer Hermes has written it."""
     await home.start()

@@ -283,6 +283,10 @@ def reposted(count: int, *, coming: int = 0) -> Screen:
         return note(one if coming == 1 else f"{coming} questions are open, but not here yet. They come by themselves.")
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
+    here = "Here is one" if count == 1 else f"Here are {count}"
+    if coming:
+        others = "the other one comes by itself" if coming == 1 else "the others come by themselves"
+        return note(f"{here} of the {count + coming} that are open; {others}:")
     return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")
 
 

@@ -186,6 +186,19 @@ def test_open_questions_are_counted(count: int, said: str) -> None:
     assert told == f"{said} questions are open. Reply to the one you mean."
 
 
+@pytest.mark.parametrize(
+    ("count", "coming", "said"),
+    [
+        (1, 0, "Here is the one that is open:"),
+        (1, 2, "Here is one of the 3 that are open; the others come by themselves:"),
+        (2, 1, "Here are 2 of the 3 that are open; the other one comes by itself:"),
+    ],
+)
+def test_what_is_posted_again_is_counted(count: int, coming: int, said: str) -> None:
+    """Not as all, if more is open that is not here yet."""
+    assert shown(hints.reposted(count, coming=coming)) == said
+
+
 def test_what_hermes_says_about_itself() -> None:
     """Plain words, and what to do."""
     assert shown(digest_screen(1)) == "Quiet hours have ended: one question is waiting for you."
