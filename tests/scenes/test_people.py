@@ -148,7 +148,7 @@ def test_a_plain_text_is_offered_never_taken(connected: Stage, opencode: OpenCod
     """Scene 25: a plain text becomes the answer only by a tap on "Use …"."""
     phone = connected.phone
     phone.write("Is anybody there?")
-    phone.message_with("No question is open just now.")
+    phone.message_with("No question is open just now that you can answer here.")
     session = opencode.session(project)
     opencode.prompt(session, [asking(question())])
     asked = connected.noted(connected.asked("Which database"))

@@ -122,7 +122,7 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "taken": "That answer is already on its way.",
     "no_such_option": "That is none of the options. Please tap one.",
     "which_question": "Which question is that for? Please tap its number, then write it again.",
-    "none_open": "No question is open just now. I write when an agent asks.",
+    "none_open": "No question is open just now that you can answer here. I write when an agent asks.",
     "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
     "no_words": "I can only take words. Please type your answer, or tap a button.",
     "how_to_answer": "Tap a button below a question, or reply to the question with your own words.",

@@ -353,7 +353,7 @@ async def test_an_mcp_server_asks(home: House, agent: OpenCode2Agent) -> None:
     ids=["a credential", "a page to open", "a condition", "hidden"],
 )
 async def test_other_forms_are_left_to_the_computer(home: House, agent: OpenCode2Agent, field: dict[str, Any]) -> None:
-    """They are shown, without buttons."""
+    """They are shown, without buttons; the answer to a text does not say that nothing is open."""
     await follows(home, agent)
     agent.form([field])
     asked = await home.person.sees("Please answer this one on the computer.")
@@ -371,6 +371,8 @@ async def test_a_server_that_starts_later_stops_and_moves(home: House, agent: Op
     await until(lambda: agent.sinks, "the first stream")
     agent.away(moves=True)
     agent.password = "another one"
+    home.person.write("anybody there?")
+    await home.person.sees("No question is open just now that you can answer here.")
     agent.back()
     await until(lambda: agent.sinks, "the second stream")
     agent.ask([question()])
