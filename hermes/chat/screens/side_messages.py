@@ -119,7 +119,8 @@ def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
     words = shortened(one_line(offer.text), LIMITS.columns - len("Refuse, say “”"))
     use = press(entry, f"Refuse, say “{words}”", TakeOffer(offer.message_id, on=True))
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
-    asked = note("Refuse ", name(entry.ask, 0), ", and tell the agent that? To allow it, tap its button.")
+    why = ", and tell the agent that?" if entry.ask.capabilities.hears_reason else f" for that reason? {_UNHEARD}"
+    asked = note("Refuse ", name(entry.ask, 0), f"{why} To allow it, tap its button.")
     return SideScreen(replace(asked, rows=((use,), (no,))))
 
 

@@ -267,6 +267,19 @@ async def test_a_refusal_and_a_reason(home: House, agent: OpenCode2Agent) -> Non
     assert agent.came_of(request) == [(("reject", "Not there"),)]
 
 
+async def test_a_reason_that_nobody_asked_for_is_not_offered_as_one_that_is_read(
+    home: House, agent: OpenCode2Agent
+) -> None:
+    """As after ✏️: of a refused command, the model hears that it could not be run, and no more."""
+    await follows(home, agent)
+    agent.ask_permission("shell", ["ls"], given={"command": "ls -l"})
+    await home.noted(await home.person.sees("ls -l", buttons=True))
+    home.person.write("Not there")
+    offered = await home.person.sees("for that reason?", buttons=True)
+    assert "it only hears that the command could not be run, not why. To allow it, tap its button." in offered.text
+    assert "tell the agent" not in offered.text
+
+
 async def test_a_change_shows_what_it_changes(home: House, agent: OpenCode2Agent) -> None:
     """The lines come from the tool's call, because the request has none."""
     await follows(home, agent)
