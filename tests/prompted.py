@@ -171,7 +171,7 @@ class Desk:
         await self._answers()
         now_s = time.time()
         return tuple(
-            Listed(Target(one.source, "OpenCode", CAN), "busy" if one.is_busy else "idle", now_s - number)
+            Listed(Target(one.source, "OpenCode", self.can), "busy" if one.is_busy else "idle", now_s - number)
             for number, one in enumerate(self.sessions.values())
         )
 

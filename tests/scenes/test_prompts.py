@@ -207,7 +207,7 @@ def test_stop_by_the_list(prompted: Stage, opencode: OpenCode, project: Path) ->
     session = opencode.session(project, "Fix login flow")
     a_notice(prompted, opencode, session, "Fix login flow")
     prompted.phone.write("/stop")
-    prompted.ended("Nothing is running just now")
+    prompted.ended("Nothing is running that I can stop")
     opencode.prompt(session, [BUSY, {"text": "Slept."}])
     until(lambda: opencode.tool_parts(session, "bash"), PATIENCE_S, "the tool")
     prompted.phone.write("/stop")

@@ -25,7 +25,7 @@ _HEADS: Final = {
 _NONE: Final = {
     "sessions": "No agent runs a session that I can write to.",
     "new": "I know no project yet in which I could begin a session.",
-    "stop": "Nothing is running just now.",
+    "stop": "Nothing is running that I can stop.",
 }
 _STATES: Final = {"busy": "▶️", "idle": "💤", "gone": "✖️"}
 _NAME: Final = 40
@@ -48,7 +48,8 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     wanted, cards = page.wanted, page.cards
     quiet = [line("⚠️ No answer from ", phrase(", ".join(page.silent), 100), ".")] if page.silent else []
     listed = [_listed(number, card, wanted, look, now_s) for number, card in enumerate(cards, page.number * PAGE + 1)]
-    head = line(_HEADS[wanted] if cards else _NONE[wanted])
+    nothing = "" if page.silent else _NONE[wanted]
+    head = line(_HEADS[wanted] if cards else nothing)
     action = StopTurn() if wanted == "stop" else WriteTo() if wanted == "new" else ShowCard()
     labels = apart([_named(card, wanted) for card in cards], page.number * PAGE + 1)
     buttons = [(of_record(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]

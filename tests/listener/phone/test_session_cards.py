@@ -15,7 +15,7 @@ from hermes.model.notice import Retry, Turn
 from hermes.model.signals import Retrying, TurnEnded
 from tests.listener.gates import held, unsaved
 from tests.listening import ANN, house, until
-from tests.prompted import PROMPTS, Desked
+from tests.prompted import CAN, PROMPTS, Desked
 
 if TYPE_CHECKING:
     from hermes.sandbox.phone_values import ShownMessage
@@ -28,7 +28,15 @@ async def listed(desk: Desked, command: str = "/sessions") -> ShownMessage:
     before = {one.message_id for one in desk.home.person.shown()}
     desk.home.person.write(command)
     lists = desk.kept.lists
-    heads = ("Your sessions", "Where should", "What should", "No agent runs", "I know no", "Nothing is running")
+    heads = (
+        "Your sessions",
+        "Where should",
+        "What should",
+        "No agent runs",
+        "I know no",
+        "Nothing is running",
+        "⚠️ No answer",
+    )
     return await until(
         lambda: next(
             (
@@ -129,6 +137,18 @@ async def test_a_list_that_telegram_refuses_holds_up_no_other(desk: Desked, reas
     desk.home.person.write("/stop")
     await desk.home.person.sees("Nothing is running")
     assert not desk.home.listener._parts.phone.memory.at.trouble
+
+
+async def test_what_runs_and_cannot_be_stopped_is_not_denied(desk: Desked) -> None:
+    """A turn of Claude Code cannot; and nobody knows what a server runs that does not answer."""
+    desk.desk.session("Fix login flow", is_busy=True)
+    desk.desk.can = replace(CAN, stops=False)
+    desk.home.person.write("/stop")
+    await desk.home.person.sees("Nothing is running that I can stop.")
+    desk.desk.is_away = True
+    desk.home.person.write("/stop")
+    silent = await desk.home.person.sees("No answer from")
+    assert "Nothing is running" not in silent.text
 
 
 async def test_a_list_that_a_blocked_bot_may_not_send_is_trouble(desk: Desked) -> None:
