@@ -371,6 +371,8 @@ async def test_other_forms_are_left_to_the_computer(home: House, agent: OpenCode
     agent.form([field])
     asked = await home.person.sees("Please answer this one on the computer.")
     assert not asked.labels
+    home.person.write("anybody there?")
+    await home.person.sees("No question is open just now that you can answer here.")
 
 
 # --- the server comes and goes ----------------------------------------------------------------------------------------
@@ -384,8 +386,6 @@ async def test_a_server_that_starts_later_stops_and_moves(home: House, agent: Op
     await until(lambda: agent.sinks, "the first stream")
     agent.away(moves=True)
     agent.password = "another one"
-    home.person.write("anybody there?")
-    await home.person.sees("No question is open just now that you can answer here.")
     agent.back()
     await until(lambda: agent.sinks, "the second stream")
     agent.ask([question()])
@@ -688,7 +688,9 @@ async def test_a_turn_whose_server_ended_no_longer_tries(home: House, agent: Ope
     agent.away(killed=how == "restarted")
     if how == "restarted":
         agent.back()
-    await until(lambda: " and no longer does" in home.person.message(shown.message_id).text, "that it tries no more")
+    await until(
+        lambda: " · over after 4 failed tries" in home.person.message(shown.message_id).text, "that it tries no more"
+    )
 
 
 @pytest.mark.parametrize("is_tapped", [False, True])

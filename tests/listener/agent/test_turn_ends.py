@@ -243,7 +243,7 @@ async def trying(home: House, session: str, title: str, *, server: str = "oc1") 
     return shown
 
 
-NO_LONGER = " · it tried 4 times, and no longer does"
+NO_LONGER = " · over after 4 failed tries"
 
 
 @pytest.mark.parametrize("how", ["its server was restarted", "no event told", "nobody listened"])
@@ -264,6 +264,16 @@ async def test_a_turn_that_no_longer_tries_is_told(home: House, how: str) -> Non
         await home.start()
     await until(lambda: NO_LONGER in home.person.message(tries.message_id).text, "that it tries no more")
     assert "5th try" in home.person.message(goes_on.message_id).text
+
+
+async def test_a_turn_whose_next_try_succeeds_did_not_give_up(home: House) -> None:
+    """Four tries failed and the fifth did not, so that the turn goes on to its end: nobody is told of four in all."""
+    session, request = asking(home)
+    tries = await trying(home, session, "Fix login flow")
+    home.agent.answer(request, [["SQLite"]])
+    await home.person.sees("✅ Fix login flow is done")
+    await until(lambda: NO_LONGER in home.person.message(tries.message_id).text, "that it tries no more")
+    assert "it tried" not in home.person.message(tries.message_id).text
 
 
 async def test_a_turn_that_keeps_trying_at_another_server_is_left_to_that_one(home: House) -> None:
