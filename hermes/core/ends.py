@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from hermes.core.graces import LATE_ASK_S
 from hermes.model.answer import Allowed, Always, Once, OutcomeKind, Proof, Refused, Response
 from hermes.model.entry import Closed, Entry, LastingWord
 from hermes.model.errand import Terms
@@ -69,14 +70,14 @@ def lasting_word(entry: Entry) -> LastingWord:
 def reaches(other: Closed, entry: Entry) -> bool:
     """Tell whether the lasting word on another ask may end `entry`.
 
-    An "always" that the agent keeps counts in all sessions of its project, any other word in its own. What an "always"
-    covers is not asked later; a refusal may become known before the asks that it ends.
+    An "always" that the agent keeps counts in all sessions of its project, any other word in its own. No word ends what
+    is asked later, but a refusal may become known a little before the asks that it ends.
     """
     source, stays = entry.ask.source, entry.ask.capabilities.always_stays
     is_kept = stays and other.word == "always" and (other.agent, other.directory) == (source.agent, source.directory)
-    came_later = 0.0 < other.ended_s < entry.asked_s
-    in_time = other.word == "refused" or (other.word == "always" and not came_later)
-    return in_time and (is_kept or other.session_id == source.session_id)
+    late_s = LATE_ASK_S if other.word == "refused" else 0.0
+    came_later = 0.0 < other.ended_s < entry.asked_s - late_s
+    return bool(other.word) and not came_later and (is_kept or other.session_id == source.session_id)
 
 
 def _lasting(answers: Response) -> LastingWord:

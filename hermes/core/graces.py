@@ -31,5 +31,7 @@ TAKEN_GRACE_S: Final = 20.0
 """The plugin of a hook that took its text reports the result within this time."""
 TOGETHER_S: Final = 30.0
 """A permission that ends this soon after the answer to another one of its session was ended by that answer."""
+LATE_ASK_S: Final = 5.0
+"""A permission may become known so long after the refusal of another one of its session that ended it, too."""
 UNMATCHED_LOOK_S: Final = 5.0
 """The pause between two looks for the request of a call, once all quick tries were in vain."""

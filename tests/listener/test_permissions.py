@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.chat.screens.permission import TRAIL_LINES
+from hermes.core.graces import LATE_ASK_S
 from hermes.errors import Stuck, TooNew
 from hermes.hook import spool
 from hermes.listener.phone import permission_queue
@@ -324,6 +325,22 @@ async def test_a_request_that_comes_after_the_refusal_that_ends_it_names_it(home
     home.agent.permit(second, "reject")
     where = "together with another request" if by_us else "on the computer"
     await home.person.sees(f"Refused {where}", buttons=False)
+
+
+@BOTH
+async def test_a_refusal_at_the_desk_long_after_one_on_the_phone_is_told_as_such(home: House) -> None:
+    """The model read the reason of the first one, and asked for something else."""
+    await home.start()
+    _, session = await wants_to_run(home, "npm i")
+    shown = await home.person.sees("npm i")
+    await home.person.taps(shown, "✏️ Refuse with a reason")
+    home.person.write("use pnpm")
+    await home.closed()
+    home.clock.advance(LATE_ASK_S + 1.0)
+    second, _ = await wants_to_run(home, "pnpm i", session)
+    await home.person.sees("pnpm i", buttons=True)
+    home.agent.permit(second, "reject")
+    await home.person.sees("🖥 Refused on the computer", buttons=False)
 
 
 @BOTH
