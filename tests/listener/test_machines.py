@@ -380,6 +380,23 @@ async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(thr
     await laptop.person.sees("✅")
 
 
+async def test_a_final_call_gives_no_time_while_the_machine_is_away(three: tuple[Machine, ...]) -> None:
+    """Nothing happens at the time that it gave before."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation, questions={"ttl": "20m"})
+    workstation.agent.ask([question()])
+    await laptop.noted(await laptop.person.sees(ASKED))
+    for _ in range(42):
+        laptop.clock.advance(20.0)
+        await laptop.listener._parts.phone.timekeeper.tick(answerable=True)
+    await laptop.person.sees("⏰ At ")
+    await workstation.stop()
+    heard(laptop, workstation, ago_s=60)
+    laptop.clock.advance(LOOK_S)
+    await laptop.person.sees("is back the agent will be told to stop")
+    assert not laptop.person.find("⏰ At ")
+
+
 async def test_without_the_database_nothing_is_lost(
     three: tuple[Machine, ...], postgres: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -15,6 +15,7 @@ from hermes.chat.screens.screen import (
     agent,
     clock,
     code,
+    computer,
     decided,
     lasting,
     name,
@@ -152,9 +153,7 @@ def _reminder(entry: Entry, look: Look) -> SideScreen:
 
 
 def _final_call(entry: Entry, look: Look) -> SideScreen:
-    until_s = entry.timing.until_s
-    when = "After the quiet hours" if until_s is None else f"At {clock(until_s, look, near_s=entry.asked_s)}"
-    then = f"⏰ {when} {_what_then(entry, look)}, because nobody answered "
+    then = f"⏰ {_when(entry, look)} {_what_then(entry, look)}, because nobody answered "
     said = note(then, *subject(entry.ask), ". ", code(entry), rows=_last_chance(entry))
     return SideScreen(said, ring=True)
 
@@ -167,6 +166,15 @@ def out_of_date(entry: Entry) -> Screen:
 def posted_again(entry: Entry) -> Screen:
     """Return what a message in a chat that was used before says, since its ask was posted in the one used now."""
     return note("This message is out of date. It was posted again, in the chat that I use now. ", code(entry))
+
+
+def _when(entry: Entry, look: Look) -> str:
+    """Return when the time ends: it stands still in quiet hours, and while the machine of the ask is away."""
+    if entry.timing.away_at is not None:
+        return f"Soon after {computer(entry.ask.source.host).text} is back"
+    if entry.timing.until_s is None:
+        return "After the quiet hours"
+    return f"At {clock(entry.timing.until_s, look, near_s=entry.asked_s)}"
 
 
 def _what_then(entry: Entry, look: Look) -> str:

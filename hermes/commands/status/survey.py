@@ -109,7 +109,8 @@ class MachineStatus:
 class EntryStatus:
     """A pending ask.
 
-    - `left_s`: the seconds that are left to answer; None unless the ask is open and was posted.
+    - `left_s`: the seconds that are left to answer; None unless the ask is open and was posted, or if they
+      stand still because its machine is away.
     - `header`, `question`: those of the first question. For a permission, `question` is the start of a sentence and
       `header` its end ("Wants to run", "ls").
     - `questions`: the number of questions. `answerable`: false if only the computer can answer.
@@ -325,7 +326,7 @@ async def _found_server(config: Config) -> tuple[ServerStatus, ...]:
 def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
     source = entry.ask.source
     left_s = clock.left_s(entry.timing)
-    runs = entry.state.phase == "open" and left_s is not None
+    runs = entry.state.phase == "open" and left_s is not None and entry.timing.away_at is None
     return EntryStatus(
         id=entry.id,
         code=entry.code,

@@ -113,6 +113,12 @@ def test_the_final_call_offers_more_time() -> None:
 
 
 def test_the_final_call_names_its_question_whatever_the_program_calls_itself() -> None:
+def test_the_final_call_gives_no_time_while_its_machine_is_away() -> None:
+    """The time stands still then."""
+    away = entry(DATABASE, timing=replace(CALLED, away_at=60.0), source=replace(SOURCE, host="nas"))
+    assert said(away)["final_call"].startswith("⏰ Soon after nas is back the agent will be told to stop, because")
+
+
     """A program that asks with `hermes hook generic` gives its own name, of any length."""
     named = entry(DATABASE, timing=CALLED, capabilities=replace(GOES_ON, agent_name="build " * 1000))
     assert said(named)["final_call"].split("\n")[0].endswith("keeps waiting, because nobody answered **Database**. #k7")

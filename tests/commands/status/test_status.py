@@ -264,6 +264,13 @@ async def test_time_stands_still_while_nobody_listens(store: FileStore) -> None:
         assert (await look(store)).entries[0].left_s == 60.0
 
 
+async def test_time_stands_still_while_a_machine_is_away(store: FileStore) -> None:
+    """Nobody knows how long."""
+    asked = an_open_entry(set_at=50.0, expires_at=1375.0)
+    await store.create(replace(asked, timing=replace(asked.timing, away_at=60.0)))
+    assert (await look(store)).entries[0].left_s is None
+
+
 async def test_files_that_cannot_be_used_are_named_and_stay(store: FileStore) -> None:
     """Looking puts nothing away; what is in quarantine already is counted."""
     store.home.quarantine("x", b"x", "why")
