@@ -300,19 +300,20 @@ _TOO_LATE: Final = {
     "gone": "the agent had stopped waiting.",
     "answered_at_desk": "it had already been answered on the computer.",
     "rejected_at_desk": "it had already been dismissed on the computer.",
+    "together": "your answer to another request had settled it, too.",
+    "removed": "its machine was removed from Hermes.",
 }
 
 
 def _too_late(entry: Entry, look: Look) -> SideScreen:
     outcome = entry.state.outcome
-    why = _TOO_LATE.get(outcome.kind if outcome else "gone", "")
-    if outcome is not None and outcome.reason == "together":
-        why = "your answer to another request had settled it, too."
+    kind, reason = (outcome.kind, outcome.reason) if outcome else ("gone", "")
+    why = _TOO_LATE.get(reason) or _TOO_LATE[kind]
     answer = Span(decided(entry, _ANSWER), "bold")
     decision = entry.state.decision
     is_answer = decision is None or decision.kind == "answer"
     rows: Rows = ()
-    if is_answer and outcome is not None and outcome.kind == "gone" and is_answerable_late(entry, look):
+    if is_answer and kind == "gone" and reason != "removed" and is_answerable_late(entry, look):
         rows = ((press(entry, "Send it as a message", AnswerLate()),),)
     your = "Your answer " if is_answer else "Your "
     return _lasting(note(your, answer, f" came too late: {why} ", code(entry), rows=rows))

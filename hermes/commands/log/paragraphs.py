@@ -121,12 +121,17 @@ def _result(exchange: Exchange) -> Text:
         case "expired":
             return Text.assemble(("nobody answered in time: ", "yellow"), _decision_in_words(exchange))
         case "gone":
-            same = "two requests looked the same, so nothing was sent"
-            return Text(same if exchange.reason == "ambiguous" else "the agent gave it up")
+            return Text(_GONE.get(exchange.reason, "the agent gave it up"))
         case "sending":
             return Text.assemble(STATES["sending"], ": ", _decision_in_words(exchange))
         case state:
             return STATES[state]
+
+
+_GONE: dict[str, str] = {
+    "ambiguous": "two requests looked the same, so nothing was sent",
+    "removed": "its machine was removed from Hermes",
+}
 
 
 def _background(exchange: Exchange) -> Iterator[Text]:

@@ -11,6 +11,7 @@ from hermes.model.actions import NO_LIMIT, Arm, AskTwice, Back, Confirmed, KeepW
 from hermes.model.answer import Answer, Decision, Outcome, OutcomeKind
 from hermes.model.ask import OnExpiry
 from hermes.model.entry import Entry, SideKind, Timing
+from hermes.model.prompt import PromptAbilities
 from hermes.model.state import Armed, Offer, State
 from tests.chat.screens.entries import (
     ANN,
@@ -112,13 +113,13 @@ def test_the_final_call_offers_more_time() -> None:
     assert "[ Yes, refuse ]" in said(replace(goes_on, state=sure.state))["final_call"]
 
 
-def test_the_final_call_names_its_question_whatever_the_program_calls_itself() -> None:
 def test_the_final_call_gives_no_time_while_its_machine_is_away() -> None:
     """The time stands still then."""
     away = entry(DATABASE, timing=replace(CALLED, away_at=60.0), source=replace(SOURCE, host="nas"))
     assert said(away)["final_call"].startswith("⏰ Soon after nas is back the agent will be told to stop, because")
 
 
+def test_the_final_call_names_its_question_whatever_the_program_calls_itself() -> None:
     """A program that asks with `hermes hook generic` gives its own name, of any length."""
     named = entry(DATABASE, timing=CALLED, capabilities=replace(GOES_ON, agent_name="build " * 1000))
     assert said(named)["final_call"].split("\n")[0].endswith("keeps waiting, because nobody answered **Database**. #k7")
@@ -225,6 +226,13 @@ def test_an_answer_that_found_nobody_is_told_aloud(kind: OutcomeKind, decision: 
     late = entry(DATABASE, state=settled(outcome, decision))
     assert said(late) == {"too_late": what}
     assert (sides(late, LOOK)["too_late"].ring, sides(late, LOOK)["too_late"].lasting) == (True, True)
+
+
+def test_an_answer_to_a_machine_that_was_removed_says_so() -> None:
+    """Nobody can reach its agents, so that no message is offered."""
+    late = entry(DATABASE, state=settled(Outcome("gone", AT_1812, reason="removed"), SQLITE))
+    told = {"too_late": "Your answer **SQLite** came too late: its machine was removed from Hermes. #k7"}
+    assert said(late, replace(LOOK, prompted={SOURCE.agent: PromptAbilities()})) == told
 
 
 def test_an_agent_that_gave_up_is_told_aloud() -> None:

@@ -138,6 +138,10 @@ ENDS = [
         ["– two requests looked the same, so nothing was sent", "  after 2 min"],
     ),
     (
+        ended(an_ask(), "gone", reason="removed"),
+        ["– its machine was removed from Hermes", "  after 2 min"],
+    ),
+    (
         ended(an_ask(decision=SQLITE), "gone", reason="ended", proof="left"),
         [
             "– the agent gave it up",
