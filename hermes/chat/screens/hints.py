@@ -118,7 +118,7 @@ def _ended(entry: Entry) -> str:
 HintWord = HintKind | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
 
 _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
-    "settled": "That question is settled already.",
+    "settled": "I take no more answers to that question.",
     "taken": "That answer is already on its way.",
     "no_such_option": "That is none of the options. Please tap one.",
     "which_question": "Which question is that for? Please tap its number, then write it again.",

@@ -151,7 +151,7 @@ async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
     await home.person.sees("✅ SQLite")
     await until(lambda: len(home.entries()) == 1, "the first one closed")
     home.person.write("no, Redis", to=home.person.message(shown.message_id))
-    await home.person.sees("That question is settled already")
+    await home.person.sees("I take no more answers to that question")
 
 
 async def test_a_text_that_comes_after_the_answer(home: House) -> None:

@@ -59,6 +59,19 @@ async def test_the_final_call_rings_and_then_the_timer_decides(home: House) -> N
         assert phases(home) == ["sending"]
 
 
+async def test_a_question_that_was_left_to_the_computer_is_not_called_settled(home: House) -> None:
+    """The answer to a late reply: only the phone takes none any more."""
+    await home.start(questions={"on_expiry": "keep"})
+    (shown,) = await asked(home, "Which one?")
+    await home.ticks(CALL_S + 30)
+    await until(lambda: home.entry().phone.sides, "the call noted")
+    await home.ticks(TTL_S)
+    await home.person.sees("; it can still be answered on the computer.")
+    await home.closed()
+    home.person.write("Redis", to=shown)
+    await home.person.sees("I take no more answers to that question.")
+
+
 async def test_a_question_that_was_deleted_comes_again_with_its_final_call(home: House) -> None:
     """Without its text and its options, nobody could answer it."""
     async with home.still():
