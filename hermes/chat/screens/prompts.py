@@ -142,6 +142,8 @@ def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
         return line(f"{not_yet}Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
     if not prompt_files.is_complete(prompt):
         return _getting(prompt, edited)
+    if prompt.target is not None and not prompt.target.source.session_id:
+        return line(f"⏳ The session begins{edited}"), _rows(_free(prompt))
     steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried
     now = [_now(prompt)] if steers else []
     return line(f"⏳ Waits for the current turn{edited}"), _rows([*now, *_free(prompt)])

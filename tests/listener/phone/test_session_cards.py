@@ -237,6 +237,17 @@ async def test_new_begins_a_session_in_a_project(desk: Desked) -> None:
     assert len(desk.desk.sessions) == 4
 
 
+async def test_a_session_that_is_slow_to_begin_waits_for_no_turn(desk: Desked) -> None:
+    """There is none yet."""
+    desk.desk.session("One", "/home/dev/shop")
+    await desk.home.person.taps(await listed(desk, "/new"), "shop")
+    await desk.home.person.sees("Type your prompt for a new session")
+    desk.desk.hangs = True
+    desk.home.person.write("Begin")
+    line = await desk.home.person.sees("⏳ The session begins")
+    assert labels(line) == ["✖️ Cancel"]
+
+
 async def test_a_reply_before_the_session_is_made_begins_no_second_one(desk: Desked) -> None:
     """The agent is away: the person is told, because the text would be for another session."""
     desk.desk.session("One", "/home/dev/shop")
