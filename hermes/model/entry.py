@@ -104,6 +104,11 @@ class Entry:
     trail: tuple[str, ...] = ()
     revision: int = 0
 
+    @property
+    def is_out_of_reach(self) -> bool:
+        """Tell whether an answer waits, or would wait, because its agent or the whole machine cannot be reached."""
+        return self.state.away or self.timing.away_at is not None
+
     def unposted(self) -> Entry:
         """Return the ask as it was before its first post, for a bot that cannot edit the messages of another one."""
         return replace(self, code="", phone=Phone(), timing=Timing())

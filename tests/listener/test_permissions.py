@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,10 +15,18 @@ from hermes.errors import Stuck, TooNew
 from hermes.hook import spool
 from hermes.listener.phone import permission_queue
 from hermes.listener.phone.permission_queue import FRESH_S, IN_A_ROW_S
+from hermes.model.answer import Answer, Decision
+from hermes.model.entry import Phone
+from tests.asks import ANN, permission_ask
+from tests.books import a_book
+from tests.chat.screens.entries import LOOK
 from tests.listener.gates import fails_for
 from tests.listening import BOTH, House, house, question, until
+from tests.stores import a_store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes.model.entry import Entry
     from hermes.sandbox.phone_values import ShownMessage
 
@@ -442,6 +451,20 @@ async def test_an_answer_that_cannot_be_delivered_hides_no_later_permission(home
         await home.person.sees("echo two", buttons=True)
     home.agent.back()
     await until(lambda: home.agent.came_of(request_id), "the first word")
+
+
+async def test_an_answer_for_a_machine_that_is_away_hides_no_later_permission(tmp_path: Path) -> None:
+    """It may be away for days, and the later one is answerable meanwhile."""
+    clock = count(1000.0)
+    book = a_book(a_store(tmp_path, now=lambda: next(clock)))
+    first, second = [await book.create(permission_ask(request_id=request_id)) for request_id in ("per_1", "per_2")]
+    allowed = Decision("answer", 1001.0, (Answer((0,)),), ANN)
+    sending = replace(first.state, phase="sending", decision=allowed)
+    first = await book.change(first.id, lambda found: replace(found, state=sending, phone=Phone(11, 500)))
+    queue = permission_queue.PermissionQueue(book, LOOK)
+    assert await queue.wait_s(second) == permission_queue.BEHIND_LOOK_S
+    await book.change(first.id, lambda found: replace(found, timing=replace(found.timing, away_at=0.0)))
+    assert await queue.wait_s(second) is None
 
 
 async def test_a_permission_that_cannot_be_put_away_hides_no_later_one(home: House) -> None:

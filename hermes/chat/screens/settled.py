@@ -7,7 +7,7 @@ from hermes.chat.screens.permission import word_on
 from hermes.chat.screens.question_page import title
 from hermes.chat.screens.review import answer_list
 from hermes.chat.screens.screen import Caps, Look, agent, all_in_words, clock, code, decided, project, subject
-from hermes.chat.screens.side_messages import expired, is_out_of_reach, out_of_reach
+from hermes.chat.screens.side_messages import expired, out_of_reach
 from hermes.chat.screens.text import Line, Span, dotted, line, phrase, plain
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
@@ -61,7 +61,7 @@ def _saved(entry: Entry, look: Look, answer: Span) -> Sequence[str | Span]:
         return expired(entry, look)
     saved = "" if entry.ask.permission is not None else " saved"
     what: tuple[str | Span, ...] = ("💾 ", answer, saved) if answer.text else ("💾 Saved",)
-    if not is_out_of_reach(entry):
+    if not entry.is_out_of_reach:
         return (*what, ", being delivered.")
     if entry.ask.permission is not None or (decision is not None and decision.kind != "answer"):
         gets = "it is told"

@@ -217,7 +217,7 @@ def expired(entry: Entry, look: Look) -> tuple[str | Span, ...]:
     said: tuple[str | Span, ...] = (f"⌛ Expired {_end(entry, look)}",)
     if decision is not None and decision.kind == "answer" and len(entry.ask.questions) == 1:
         said = (*said, " · recommended: ", Span(decided(entry, _ANSWER), "bold"))
-    if entry.state.phase == "sending" and is_out_of_reach(entry):
+    if entry.state.phase == "sending" and entry.is_out_of_reach:
         gets = "it is told" if decision is None or decision.kind != "answer" else "it gets that answer"
         return (*said, *out_of_reach(entry, gets))
     return said
@@ -228,11 +228,6 @@ def out_of_reach(entry: Entry, gets: str) -> tuple[str | Span, ...]:
     if entry.state.away and entry.state.unknown:
         return (". ", agent(entry.ask), f" is unknown to this version of Hermes; {gets} once Hermes is upgraded.")
     return (". ", agent(entry.ask), f" can't be reached; {gets} as soon as it is back.")
-
-
-def is_out_of_reach(entry: Entry) -> bool:
-    """Tell whether an answer waits, because its agent or the whole machine cannot be reached."""
-    return entry.state.away or entry.timing.away_at is not None
 
 
 def _end(entry: Entry, look: Look) -> str:

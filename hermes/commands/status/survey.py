@@ -109,6 +109,7 @@ class MachineStatus:
 class EntryStatus:
     """A pending ask.
 
+    - `away`: its agent, or the whole machine, cannot be reached.
     - `left_s`: the seconds that are left to answer; None unless the ask is open and was posted, or if they
       stand still because its machine is away.
     - `header`, `question`: those of the first question. For a permission, `question` is the start of a sentence and
@@ -336,7 +337,7 @@ def _entry(entry: Entry, clock: AnswerableClock, now_s: float) -> EntryStatus:
         session=source.session_title,
         header=entry.ask.questions[0].header if entry.ask.questions else "",
         phase=entry.state.phase,
-        away=entry.state.away,
+        away=entry.is_out_of_reach,
         asked_s=entry.asked_s,
         age_s=max(0.0, now_s - entry.asked_s),
         left_s=max(0.0, left_s or 0.0) if runs else None,

@@ -91,10 +91,10 @@ class PermissionQueue:
     def _is_over(self, entry: Entry) -> bool:
         """Tell whether it is settled, and has no message, shows its end on the phone, or ended `DRAWING_S` ago.
 
-        One that waits for an agent that is away counts as over: that may take days.
+        One whose answer waits for an agent or a machine that is away counts as over: that may take days.
         """
         outcome = entry.state.outcome
-        if entry.state.phase == "sending" and entry.state.away:
+        if entry.state.phase == "sending" and entry.is_out_of_reach:
             return True
         if entry.state.phase != "settled" or outcome is None:
             return False

@@ -352,6 +352,14 @@ async def test_an_ask_without_questions_is_named_by_its_session(store: FileStore
     assert "k7 | 65 min | desk | Fix the shop | waits for you | –" in rows(await look(store))
 
 
+async def test_an_answer_for_a_machine_that_is_away_is_told_as_on_the_phone(store: FileStore) -> None:
+    """It waits, as one for an agent that is away does."""
+    entry = an_open_entry()
+    timing, state = replace(entry.timing, away_at=5.0), replace(entry.state, phase="sending")
+    await store.create(replace(entry, state=state, timing=timing))
+    assert "| agent is away | –" in "\n".join(rows(await look(store)))
+
+
 async def test_a_windows_project_is_named_as_on_the_phone(store: FileStore) -> None:
     """By its folder alone."""
     entry = an_open_entry()
