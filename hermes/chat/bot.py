@@ -24,10 +24,11 @@ from telegram.error import TelegramError
 from telegram.request import BaseRequest, HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
-from hermes.chat.failures import NO_PATH, is_without_topic, strange, translate
+from hermes.chat.failures import NO_PATH, TOO_BIG, is_without_topic, strange, translate
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.screen import Screen
 from hermes.chat.tls import tls_context
+from hermes.core.prompt_files import MOST_BYTES
 from hermes.errors import ChatAway, ChatRefused, ConfigError
 
 # The library documents this variable: without it, each 429 also causes a deprecation warning.
@@ -42,12 +43,10 @@ KEEP_ALIVE_S = 55.0
 TOAST_CHARS = 200
 UPDATE_KINDS = ["message", "edited_message", "callback_query", "my_chat_member"]
 
-MAX_DOWNLOAD = 20 << 20
 DOWNLOAD_S = 300.0
 
 _UNCHANGED = "message is not modified"
 _TOO_LATE = ("query is too old", "query id is invalid", "query_id_invalid")
-_TOO_BIG = "file is too big"
 _FILE_PATH = re.compile(r"(?!.*\.\.)[\w-][\w.-]*(/[\w-][\w.-]*)*")
 """A path without a scheme, a host, an empty segment, or one of dots."""
 _DELETE_GONE = ("message to delete not found", "message_id_invalid")
@@ -204,11 +203,11 @@ class Bot:
         path, size = (told.get("file_path"), told.get("file_size")) if isinstance(told, dict) else (None, None)
         if not isinstance(path, str) or not _FILE_PATH.fullmatch(path):
             raise ChatRefused(NO_PATH)
-        if isinstance(size, int) and size > MAX_DOWNLOAD:
-            raise ChatRefused(_TOO_BIG)
+        if isinstance(size, int) and size > MOST_BYTES:
+            raise ChatRefused(TOO_BIG)
         data = await self._content(path)
-        if len(data) > MAX_DOWNLOAD:
-            raise ChatRefused(_TOO_BIG)
+        if len(data) > MOST_BYTES:
+            raise ChatRefused(TOO_BIG)
         if isinstance(size, int) and len(data) != size:
             raise ChatAway("the download of a file broke off")
         return data

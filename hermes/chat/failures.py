@@ -30,6 +30,8 @@ _NEVER_LEFT = (
     httpx.InvalidURL,
 )
 NO_PATH = "the Bot API gives no path from which a file can be downloaded"
+TOO_BIG = "file is too big"
+_UNAVAILABLE = "temporarily unavailable"
 _EDIT_GONE = ("message to edit not found", "message can't be edited", "message_id_invalid")
 _TOPIC_GONE = ("message thread not found", "topic_closed", "topic_deleted", "topic_id_invalid")
 _CHAT_GONE = ("chat not found", "peer_id_invalid", "chat_write_forbidden", "rights to send", "topic_closed")
@@ -60,6 +62,16 @@ def is_without_files(error: ChatRefused) -> bool:
 def is_without_path(error: ChatRefused) -> bool:
     """Tell whether the Bot API gave no path for a download; one with `--local` names a place on its own disk."""
     return error.reason == NO_PATH.lower()
+
+
+def is_too_big(error: ChatRefused) -> bool:
+    """Tell whether a file is larger than what Telegram gives a bot."""
+    return TOO_BIG in error.reason
+
+
+def is_unavailable(error: ChatRefused) -> bool:
+    """Tell whether Telegram does not have a file now. It says the same of one that it never has again."""
+    return _UNAVAILABLE in error.reason
 
 
 def is_conflict(error: ChatError) -> bool:

@@ -16,12 +16,13 @@ import pytest
 import telegram.error
 from telegram.request import HTTPXRequest
 
-from hermes.chat.bot import MAX_DOWNLOAD, Bot, Me, translated
+from hermes.chat.bot import Bot, Me, translated
 from hermes.chat.failures import is_conflict, is_unauthorized, is_webhook, redact, vanished
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.screen import Screen
 from hermes.chat.screens.text import Entity
 from hermes.config.logs import Lines
+from hermes.core.prompt_files import MOST_BYTES
 from hermes.errors import ChatAway, ChatError, ChatRefused, ConfigError, Undelivered
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 from hermes.sandbox.phone_values import FaultAction
@@ -621,8 +622,8 @@ async def test_a_path_that_leads_elsewhere_is_refused(path: object) -> None:
 @pytest.mark.parametrize(
     ("respond", "kind", "words"),
     [
-        (serves("a", size=MAX_DOWNLOAD + 1), ChatRefused, "file is too big"),
-        (serves("a", b"x" * (MAX_DOWNLOAD + 1), size=None), ChatRefused, "file is too big"),
+        (serves("a", size=MOST_BYTES + 1), ChatRefused, "file is too big"),
+        (serves("a", b"x" * (MOST_BYTES + 1), size=None), ChatRefused, "file is too big"),
         (serves("a", b"tex"), ChatAway, "broke off"),
         (serves("a", status=302), ChatAway, "download"),
         (serves("a", b'{"ok": false, "description": "Not Found"}', status=404), ChatAway, "does not give"),

@@ -11,7 +11,7 @@ import logging
 from typing import Final
 
 from hermes.chat.bot import Bot
-from hermes.chat.failures import is_about_bot, is_without_path
+from hermes.chat.failures import is_about_bot, is_too_big, is_unavailable, is_without_path
 from hermes.core import prompt_files, prompts
 from hermes.core.prompt_routing import refusal
 from hermes.core.prompts import STARTS_S
@@ -27,10 +27,8 @@ from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-UNAVAILABLE: Final = "temporarily unavailable"
-TOO_BIG: Final = "file is too big"
 PATIENCE_S: Final = 60.0
-"""Telegram has one sentence for a file that it does not have now, and for one that it never has again."""
+"""A file that Telegram does not have after this time counts as one that it never has again."""
 UNREACHABLE: Final = "the Bot API server gives no address for its files; if it runs with `--local`, start it without"
 GONE: Final = "Telegram does not have that file any more; please send it again"
 NO_ROOM: Final = "the files that wait to be sent take 500 MB already; cancel some prompts, or send this one again later"
@@ -142,9 +140,9 @@ class Downloads:
         """Return why Telegram does not give a file. Raises ChatError: it may give it later."""
         if is_about_bot(error):
             raise error
-        if TOO_BIG in error.reason:
+        if is_too_big(error):
             return prompt_files.TOO_LARGE
-        if UNAVAILABLE in error.reason and 0 <= self._prompts.now() - prompt.asked_s < PATIENCE_S:
+        if is_unavailable(error) and 0 <= self._prompts.now() - prompt.asked_s < PATIENCE_S:
             raise ChatAway("Telegram does not give the file now") from error
         log.warning("prompt %s: its file cannot be downloaded: %s", prompt.id, error)
         return UNREACHABLE if is_without_path(error) else GONE
