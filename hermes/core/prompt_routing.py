@@ -86,7 +86,7 @@ def route(text: Text, known: Sessions, here: Target | None = None) -> PromptDest
 
 def _aimed(text: Text, target: Target, card: Card | None, known: Sessions) -> ToSession:
     """Return where a text goes that is aimed at this session. `card`: it takes this person's next text, or None."""
-    if card is None or not _is_same(card.target, target):
+    if card is None or not is_same(card.target, target):
         place = (text.chat_id, text.reply_to)
         asked = (one.about for one in known.cards if text.reply_to and (one.chat_id, one.typing) == place)
         return ToSession(target, about=next(asked, ""))
@@ -111,7 +111,7 @@ def in_topic(topic: Topic, known: Sessions, armed: Card | None) -> Target | None
     if not topic.about.session_id:
         return None
     mine = Target(topic.about, topic.agent_name, PromptAbilities())
-    found = [(at_s, one) for at_s, one in _used(known) if _is_same(one, mine)]
+    found = [(at_s, one) for at_s, one in _used(known) if is_same(one, mine)]
     return _still(max(found, key=lambda one: one[0])[1] if found else mine, known)
 
 
@@ -167,7 +167,8 @@ def refusal(source: Source, projects: tuple[str, ...] | None) -> str:
     return "" if is_allowed else "this phone may no longer write to that project"
 
 
-def _is_same(one: Target | None, other: Target | None) -> bool:
+def is_same(one: Target | None, other: Target | None) -> bool:
+    """Tell whether both are the same session, or none."""
     if one is None or other is None:
         return one is other
     return one.source.session == other.source.session
@@ -221,7 +222,7 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
     Each part of a split text, or of an album, replies to the same message (`is_aimed`), or stands in the same topic.
     The first part has no target if that message could be noted only after it, because the disk was full.
     """
-    if prompt.target is not None and (text.is_forwarded or (is_aimed and not _is_same(target, prompt.target))):
+    if prompt.target is not None and (text.is_forwarded or (is_aimed and not is_same(target, prompt.target))):
         return False
     last = prompt.parts[-1]
     if prompt.due_s is None or is_over(prompt) or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:

@@ -108,7 +108,11 @@ class Entries:
 
     def is_ours(self, entry: Entry) -> bool:
         """Tell whether an agent of this machine asks."""
-        return self._machine in {None, entry.ask.source.machine}
+        return self.is_here(entry.ask.source)
+
+    def is_here(self, source: Source) -> bool:
+        """Tell whether a session is one of this machine."""
+        return self._machine in {None, source.machine}
 
     def get(self, entry_id: str) -> Entry | None:
         """Return the open entry with this id, or None if it is closed or never existed."""

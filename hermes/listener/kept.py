@@ -31,7 +31,7 @@ class Cards(Records[Card]):
         """Let no card but this one take the next plain text of this user. Raises NotSaved."""
         for card in self.all():
             if card.armed_for == user_id and card.id != but:
-                await self.change(card.id, lambda found: replace(found, armed_for=0, armed_s=0.0, about=""))
+                await self.change(card.id, _disarmed)
 
     async def bring_along(self, chat_id: int) -> None:
         """Forget the messages of the cards of another chat: its numbers mean other messages here. Raises NotSaved."""
@@ -124,7 +124,11 @@ class Kept:
 
 
 def _unposted_card(card: Card) -> Card:
-    return replace(card, messages=(), shown=None, armed_for=0, typing=None)
+    return replace(_disarmed(card), messages=(), shown=None, typing=None)
+
+
+def _disarmed(card: Card) -> Card:
+    return replace(card, armed_for=0, armed_s=0.0, about="")
 
 
 def _messages(card: Card) -> tuple[int | None, ...]:

@@ -85,8 +85,7 @@ class OpenCodePrompts:
         session = path_of("session", source.session_id)
         made_ms = (await self._api.get(wire.Session, session, directory, timeout=BOOT)).time.created
         # Read before the messages: a turn that ends between the two reads is then only seen one look later.
-        status = await self._api.get(dict[str, wire.Status], "/session/status", directory)
-        is_busy = source.session_id in status
+        is_busy = source.session_id in await self._server.busy(directory)
         messages = await self._newest(session, directory, _RECENT)
         state: SessionState = "busy" if is_busy else "idle"
         nothing = Sight(state, next_id=following(max((one.info.id for one in messages), default=""), made_ms))
@@ -179,8 +178,7 @@ class OpenCodePrompts:
         return await self._api.get(list[wire.Agent], "/agent", directory, timeout=BOOT)
 
     async def stop(self, source: Source) -> bool:
-        status = await self._api.get(dict[str, wire.Status], "/session/status", source.directory)
-        if source.session_id not in status:
+        if source.session_id not in await self._server.busy(source.directory):
             return False
         await self._api.call("POST", path_of("session", source.session_id, "abort"), source.directory)
         return True

@@ -70,8 +70,7 @@ class FileRequests:
         return None
 
     def _is_elsewhere(self, source: Source) -> bool:
-        store = self._entries.store
-        return source.server in self._remote or (store.is_shared and source.machine != store.home.machine())
+        return source.server in self._remote or not self._entries.is_here(source)
 
     async def _sent(self, path: str, target: Target, text: Text) -> None:
         try:

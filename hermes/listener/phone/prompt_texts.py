@@ -13,7 +13,7 @@ from hermes.chat.screens.topics import takes_no_prompts
 from hermes.core import prompt_files, prompt_routing, prompts
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
-from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
+from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession, is_same
 from hermes.errors import NotSaved
 from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
@@ -30,7 +30,7 @@ from hermes.storage.names import random_id
 log = logging.getLogger(__name__)
 
 ARRIVING_S: Final = 2.0
-"""A reply to an unknown message waits at most this long."""
+"""A text about a message that is not noted yet waits at most this long: that may be on the phone already."""
 TOASTS: Final = {
     "withdrawn": "Cancelled",
     "late": "It is already on its way",
@@ -174,7 +174,7 @@ class PromptTexts:
 
     async def offer(self, text: Text, first: Target | None = None) -> bool:
         """Ask which session a text without a target is for; tell whether there is one to ask about. Raises NotSaved."""
-        others = tuple(target for target in prompt_routing.offered(self.sessions()) if not _is_same(target, first))
+        others = tuple(target for target in prompt_routing.offered(self.sessions()) if not is_same(target, first))
         choices = ((first,) if first is not None else ()) + others
         if not self.is_on or not choices or not _has_content(text):
             return False
@@ -296,12 +296,6 @@ class PromptTexts:
 
 def _same(prompt: Prompt) -> Prompt:
     return prompt
-
-
-def _is_same(one: Target, other: Target | None) -> bool:
-    if other is None:
-        return False
-    return one.source.session == other.source.session
 
 
 def _has_content(text: Text) -> bool:

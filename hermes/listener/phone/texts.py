@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
@@ -14,16 +13,13 @@ from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.prompt_texts import PromptTexts
+from hermes.listener.phone.prompt_texts import ARRIVING_S, PromptTexts
 from hermes.listener.phone.taps import notice_copy
 from hermes.listener.phone.topics import Topics
 from hermes.model.entry import Entry
 from hermes.model.events import Text, TextEdit
 from hermes.model.notice import Place
 from hermes.model.prompt import Target
-
-ARRIVING_S: Final = 2.0
-"""A text that seems too early waits at most this long: its question may be on the phone, but not confirmed yet."""
 
 
 class Texts:
@@ -82,7 +78,7 @@ class Texts:
 
     async def _take_for_asks(self, text: Text) -> None:
         if routing.route(text, self._entries.all()) == routing.Tell("too_early"):
-            await self._outbox.arrived(text.chat_id, ARRIVING_S)
+            await self._outbox.arrived(text.chat_id, ARRIVING_S)  # its question may be on the phone by then
             await self._entries.at_rest()  # the message of the question is noted
         to = routing.route(text, self._entries.all())
         if isinstance(to, routing.ToAsk):
