@@ -6,16 +6,13 @@ Only here it is decided whether an end is the effect of the decision made on the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from hermes.core.graces import LATE_ASK_S
-from hermes.model.answer import Allowed, Always, Once, OutcomeKind, Proof, Refused, Response
+from hermes.model.answer import Allowed, Always, Once, Outcome, Proof, Refused, Response
 from hermes.model.entry import Closed, Entry, LastingWord
 from hermes.model.errand import Terms
 from hermes.model.events import Delivered, Ended, EndKind
 from hermes.model.verdicts import AnsweredWith, Dead, Verdict, WasDismissed
-
-_NOT_OURS: Final[frozenset[OutcomeKind]] = frozenset({"answered_at_desk", "rejected_at_desk", "gone"})
 
 
 def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> Delivered | Ended:
@@ -56,13 +53,18 @@ def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
     return verdict == meant or (isinstance(verdict, WasDismissed) and isinstance(meant, WasDismissed))
 
 
+def is_elsewhere(outcome: Outcome) -> bool:
+    """Tell whether the ask ended without a decision from the phone or by the timer, or in spite of one."""
+    return outcome.kind in {"answered_at_desk", "rejected_at_desk", "gone"}
+
+
 def lasting_word(entry: Entry) -> LastingWord:
     """Return "refused" or "always" if the decision on this permission may end others, else "".
 
     A refusal ends all of its session, an "always" those that it covers.
     """
     decision, outcome = entry.state.decision, entry.state.outcome
-    if entry.ask.permission is None or decision is None or (outcome is not None and outcome.kind in _NOT_OURS):
+    if entry.ask.permission is None or decision is None or (outcome is not None and is_elsewhere(outcome)):
         return ""
     return _lasting(Refused() if is_refused(entry) else Always() if decision.kind == "always" else Once())
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from hermes.chat.screens.text import one_line, shortened, units, width
+from hermes.chat.screens.text import one_line, shortened, width
 from hermes.chat.screens.unseen import HIDDEN, seen
-from hermes.core.answers import bare_label
+from hermes.core.answers import bare_label, utf16_units
 from hermes.model.actions import (
     Action,
     Address,
@@ -205,7 +205,7 @@ def copying(text: str, copied: str) -> Row:
     People paste it into terminals, so a line break or a hidden character could run what they never saw.
     """
     is_plain = copied.isprintable() and not HIDDEN.search(copied)
-    return (Button(text, copies=copied),) if is_plain and 0 < units(copied) <= LIMITS.copied else ()
+    return (Button(text, copies=copied),) if is_plain and 0 < utf16_units(copied) <= LIMITS.copied else ()
 
 
 EMPTY: Final = "(empty)"

@@ -6,7 +6,8 @@ from typing import Final
 
 from hermes.chat.screens.buttons import Row, Rows, of_record
 from hermes.chat.screens.screen import Caps, Look, Screen, agent_at, clock, draw, project, span
-from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase, units
+from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase
+from hermes.core.answers import utf16_units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, RetryShown, Turn
@@ -70,7 +71,7 @@ def changed(turn: Turn) -> tuple[Screen, tuple[str, str] | None]:
     """Return what the turn has changed, in a folded quote; if it is long, the caption, and the document with it."""
     diff = "" if turn.changes is None else turn.changes.diff
     heading = line("Changes of ", _named(turn.source))
-    if units(diff) > _DIFF:
+    if utf16_units(diff) > _DIFF:
         return draw(lambda _: [heading]), ("changes.diff", diff)
     return draw(lambda _: [heading, line(passage(diff, 2 * _DIFF, "expandable_blockquote"))]), None
 

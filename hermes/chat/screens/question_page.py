@@ -7,8 +7,8 @@ from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Row, Rows, faces, in_columns, in_rows, press, shown_label
 from hermes.chat.screens.screen import HEADING, SHORT, Caps, has_header, header, name, quoted, subject
-from hermes.chat.screens.text import Line, Span, exact, line, one_line, passage, phrase, shortened, units
-from hermes.core.answers import leaves_at_once, unanswered
+from hermes.chat.screens.text import Line, Span, exact, line, one_line, passage, phrase, shortened
+from hermes.core.answers import leaves_at_once, unanswered, utf16_units
 from hermes.model.actions import Arm, AskTwice, ClearText, Go, Pick, Send, Shelve
 from hermes.model.entry import Entry
 
@@ -128,7 +128,7 @@ def _marks(entry: Entry) -> Line:
     signs = ["○" if index in open_ones else "●" for index in range(count)]
     named = range(count) if count <= _MARKS_AROUND else [page]
     names = [f"{sign} {name(ask, at, _MARK_NAME).text}" if at in named else sign for at, sign in enumerate(signs)]
-    if sum(map(units, names)) > _NAMED_MARKS:
+    if sum(map(utf16_units, names)) > _NAMED_MARKS:
         names = [names[index] if index == page else sign for index, sign in enumerate(signs)]
     first, last = max(0, page - _MARKS_AROUND), min(count, page + _MARKS_AROUND + 1)
     pieces: list[Span] = [Span("… " if first else "")]

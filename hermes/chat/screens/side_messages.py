@@ -26,6 +26,7 @@ from hermes.chat.screens.screen import (
 from hermes.chat.screens.text import Span, defused, one_line, phrase, shortened
 from hermes.core.answers import option_named
 from hermes.core.dialog import step
+from hermes.core.ends import is_elsewhere
 from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Decision
 from hermes.model.ask import Permission
@@ -73,12 +74,11 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     state, outcome = entry.state, entry.state.outcome
     if outcome is None:
         return {}
-    ended_elsewhere = outcome.kind in ("gone", "answered_at_desk", "rejected_at_desk")
     if state.decision is None or state.decision.by is None:
         if outcome.reason == "swept":
             return {"expired": _given_up(entry)}
-        return {} if ended_elsewhere else {"expired": _expired(entry, look)}
-    if ended_elsewhere:
+        return {} if is_elsewhere(outcome) else {"expired": _expired(entry, look)}
+    if is_elsewhere(outcome):
         return {"too_late": _too_late(entry, look)}
     return {"delivered": _delivered(entry)} if state.away else {}
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final, Literal
 
 from hermes.chat.screens.unseen import counted, verbatim, visible
+from hermes.core.answers import utf16_units
 
 TEXT_UNITS: Final = 4096
 ENTITIES: Final = 100
@@ -52,11 +53,6 @@ def dotted(pieces: Iterable[Span]) -> Line:
     return tuple(part for piece in said for part in (Span(" · "), piece))[1:]
 
 
-def units(text: str) -> int:
-    """Return the length in UTF-16 units."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def lay(lines: Iterable[Line], limit: int = TEXT_UNITS) -> tuple[str, tuple[Entity, ...]]:
     """Return the text and its entities.
 
@@ -69,7 +65,7 @@ def lay(lines: Iterable[Line], limit: int = TEXT_UNITS) -> tuple[str, tuple[Enti
         room = limit if number == len(said) else limit - 1 - _size(said[-1])
         for span in (*([Span("\n")] if text else []), *spans):
             shown = cut(span.text, room - at)
-            length = units(shown)
+            length = utf16_units(shown)
             if span.mark and shown.strip():
                 entities.append(Entity(span.mark, at, length))
             text, at = text + shown, at + length
@@ -108,7 +104,7 @@ def _beginning(text: str, limit: int, mark: Mark, shown: Callable[[str], str]) -
     near = read[: _reach(limit)]
     beyond = len(read) - len(near) + max(0, len(text) - _READ)
     said = _safe(cleaned(near), mark)
-    return Span(cut(said + "…" * (beyond > 0), limit), mark), max(0, units(said) - limit) + beyond
+    return Span(cut(said + "…" * (beyond > 0), limit), mark), max(0, utf16_units(said) - limit) + beyond
 
 
 def _safe(text: str, mark: Mark) -> str:
@@ -125,7 +121,7 @@ def ending(text: str, limit: int, mark: Mark = "") -> Span:
 
 def is_cut(text: str, limit: int) -> bool:
     """Tell whether `ending` leaves out a part of this text, which grows when it is defused."""
-    return len(text) > _reach(limit) or units(defused(cleaned(text))) > limit
+    return len(text) > _reach(limit) or utf16_units(defused(cleaned(text))) > limit
 
 
 def _reach(limit: int) -> int:
@@ -178,7 +174,7 @@ _CELL_BYTES: Final = 8
 
 def cut(text: str, limit: int) -> str:
     """Return the whole text if it has at most `limit` units, else its beginning and …, within `limit` units."""
-    if len(text) <= limit and units(text) <= limit:
+    if len(text) <= limit and utf16_units(text) <= limit:
         return text
     if limit <= 0:
         return ""
@@ -207,12 +203,12 @@ def _cells(character: str) -> int:
 
 
 def _cut_front(text: str, limit: int) -> str:
-    if len(text) <= limit and units(text) <= limit:
+    if len(text) <= limit and utf16_units(text) <= limit:
         return text
     if limit <= 0:
         return ""
     backwards = list(_characters(text[-limit - _LONGEST :]))[::-1]
-    sizes = accumulate(map(units, backwards))
+    sizes = accumulate(map(utf16_units, backwards))
     shown = "".join([character for character, size in zip(backwards, sizes, strict=True) if size < limit][::-1])
     return "…" + _from_a_word(shown, text[-len(shown) - 1])
 
@@ -300,4 +296,4 @@ def fits(lines: Sequence[Line], limit: int = TEXT_UNITS) -> bool:
 
 
 def _size(spans: Line) -> int:
-    return sum(units(span.text) for span in spans)
+    return sum(utf16_units(span.text) for span in spans)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from hermes.agents.registry import ADAPTERS
 from hermes.config.values import seconds
+from hermes.core.ends import is_elsewhere
 from hermes.errors import ConfigError
 from hermes.model.answer import Decision, DecisionKind, OutcomeKind, Proof, Response
 from hermes.model.ask import Ask, Permission
@@ -153,11 +154,8 @@ def _exchange(entry: Entry) -> Exchange:
         took_s=None if outcome is None else max(0.0, outcome.at_s - entry.asked_s),
         confirmed="" if outcome is None else outcome.proof,
         reason="" if outcome is None else outcome.reason,
-        too_late=decision is not None and outcome is not None and outcome.kind in _ELSEWHERE,
+        too_late=decision is not None and outcome is not None and is_elsewhere(outcome),
     )
-
-
-_ELSEWHERE = ("answered_at_desk", "rejected_at_desk", "gone")
 
 
 def _decided(ask: Ask, decision: Decision) -> Decided:
@@ -189,7 +187,7 @@ def _effect(
     outcome = entry.state.outcome
     if outcome is None or outcome.kind == "gone":
         return "", None
-    if outcome.kind in _ELSEWHERE:
+    if is_elsewhere(outcome):
         return "" if outcome.reason == "together" else "computer", outcome.answers
     return (decision.where, outcome.answers or decision.sent) if decision is not None else ("", None)
 

@@ -4,8 +4,8 @@ import re
 
 from hermes.chat.screens.buttons import Button, decode
 from hermes.chat.screens.screen import Screen
-from hermes.chat.screens.text import units
 from hermes.chat.screens.unseen import visible
+from hermes.core.answers import utf16_units
 from hermes.model.entry import Entry
 from hermes.sandbox.botapi.keyboard import parse_markup
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
@@ -19,7 +19,7 @@ def sent(button: Button) -> dict[str, object]:
 
 def assert_sound(screen: Screen, asked: Entry | None = None) -> None:
     """Assert what Telegram, a person and the listener rely on in every message."""
-    assert 1 <= units(screen.text) <= 4096
+    assert 1 <= utf16_units(screen.text) <= 4096
     assert visible(screen.text)
     said = "".join([screen.text, *(button.text for row in screen.rows for button in row)])
     assert not re.search("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\x00-\x09\x0b-\x1f\x7f-\x9f]", said)
@@ -28,7 +28,7 @@ def assert_sound(screen: Screen, asked: Entry | None = None) -> None:
         assert entity.offset >= at
         assert entity.length > 0
         at = entity.offset + entity.length
-    assert at <= units(screen.text)
+    assert at <= utf16_units(screen.text)
     wire = [{"type": e.type, "offset": e.offset, "length": e.length} for e in screen.entities]
     found = [e for e in prepare(screen.text, wire)[1] if e["type"] in FOUND_BY_CLIENTS]
     assert [e["type"] for e in found] in ([], ["hashtag"]), "only our own short code is a link"

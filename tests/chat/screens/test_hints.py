@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from hermes.chat.screens import hints
 from hermes.chat.screens.hints import digest_screen, hint, not_saved, other_poller, toast, unreadable, was_away
 from hermes.chat.screens.screen import Look
-from hermes.chat.screens.text import units
+from hermes.core.answers import utf16_units
 from hermes.core.routing import TellKind
 from hermes.model.answer import Answer, Outcome, OutcomeKind
 from hermes.model.entry import Entry
@@ -111,7 +111,7 @@ def test_every_end_has_a_word() -> None:
 def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, text: str, look: Look) -> None:
     """200 characters are all that Telegram shows."""
     said = toast(asked, Toast(kind, text), look)
-    assert 0 < units(said) <= 200
+    assert 0 < utf16_units(said) <= 200
     assert "\n" not in said
 
 
@@ -210,12 +210,12 @@ def test_what_hermes_says_about_itself() -> None:
     assert shown(not_saved("laptop")) == (
         "⚠️ I could not save that (disk full on laptop). Please tap again in a moment."
     )
-    assert units(not_saved("x" * 999, "y" * 999).text) <= 200, "it has to fit into a toast"
+    assert utf16_units(not_saved("x" * 999, "y" * 999).text) <= 200, "it has to fit into a toast"
     assert shown(hints.defect("laptop", is_kept=True)) == (
         "⚠️ That may not have worked, because of a defect of mine. I kept it. To find it, run on laptop: `hermes doctor`"
     )
     assert "I could not keep it. To find out why, run on the computer: " in hints.defect("", is_kept=False).text
-    assert units(hints.defect("x" * 999, is_kept=False).text) <= 200, "it has to fit into a toast"
+    assert utf16_units(hints.defect("x" * 999, is_kept=False).text) <= 200, "it has to fit into a toast"
     assert shown(unreadable(1, "laptop")) == (
         "⚠️ A question from laptop can't be read any more: damaged on disk. "
         "If it does not come again, please answer it there."

@@ -8,7 +8,7 @@ import pytest
 from hermes.chat.screens.buttons import decode
 from hermes.chat.screens.main_message import main
 from hermes.chat.screens.screen import Screen
-from hermes.chat.screens.text import units
+from hermes.core.answers import utf16_units
 from hermes.model.actions import Arm, AskTwice, Back, ClearText, Confirmed, Go, Pick, Send, Shelve
 from hermes.model.answer import Answer
 from hermes.model.ask import Option, Question, Source
@@ -435,5 +435,5 @@ def test_last_words_are_cut_at_their_beginning() -> None:
     assert quote
     assert quote[1].startswith("…blah")
     assert quote[1].endswith("so which one?")
-    assert units(quote[1]) <= 50
+    assert utf16_units(quote[1]) <= 50
     assert "blah" not in main(entry(DATABASE, source=source), replace(LOOK, context_chars=0)).text

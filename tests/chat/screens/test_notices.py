@@ -11,7 +11,8 @@ from hypothesis import given, strategies as st
 from hermes.chat.screens.buttons import decode
 from hermes.chat.screens.notices import changed, keeps_trying, turn_ended as drawn, whole_words
 from hermes.chat.screens.screen import Look, Screen
-from hermes.chat.screens.text import TEXT_UNITS, units
+from hermes.chat.screens.text import TEXT_UNITS
+from hermes.core.answers import utf16_units
 from hermes.model.actions import ShowChanges, ShowWhole, StopTurn
 from hermes.model.ask import Source
 from hermes.model.notice import Changes, Retry, RetryShown, Turn
@@ -78,7 +79,7 @@ def test_changes_are_one_tap_away() -> None:
     diff = "+one more line\n" * 1000
     screen, file = changed(replace(told, changes=Changes(1, 1000, 0, diff)))
     assert (screen.text, file) == ("Changes of Fix login flow", ("changes.diff", diff))
-    assert units(changed(replace(told, changes=Changes(1, 1, 0, "@/#$." * 300)))[0].text) <= TEXT_UNITS
+    assert utf16_units(changed(replace(told, changes=Changes(1, 1, 0, "@/#$." * 300)))[0].text) <= TEXT_UNITS
 
 
 def test_words_that_were_cut_are_whole_on_a_tap() -> None:
@@ -112,7 +113,7 @@ def test_show_all_is_there_if_and_only_if_words_are_cut(words: str) -> None:
 def test_every_text_fits_one_message(title: str, words: str, why: str, who: str) -> None:
     """Whatever an agent says."""
     turn = Turn(replace(SOURCE, session_title=title, directory=words[:200]), who, "msg_1", None, 1.0, words, why)
-    assert 0 < units(turn_ended(turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
+    assert 0 < utf16_units(turn_ended(turn, replace(LOOK, context_chars=3000)).text) <= TEXT_UNITS
 
 
 def test_a_turn_that_keeps_trying_says_why_and_when() -> None:

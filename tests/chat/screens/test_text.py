@@ -20,10 +20,10 @@ from hermes.chat.screens.text import (
     passage,
     phrase,
     shortened,
-    units,
     width,
 )
 from hermes.chat.screens.unseen import visible
+from hermes.core.answers import utf16_units
 from hermes.sandbox.botapi.text import FOUND_BY_CLIENTS, prepare
 from tests.chat.screens.entries import wild
 
@@ -109,8 +109,8 @@ def test_nothing_that_was_defused_links(raw: str) -> None:
 def test_foreign_text_never_outgrows_its_room(raw: str, limit: int) -> None:
     """And holds nothing that Telegram would refuse or turn."""
     for span in (phrase(raw, limit), passage(raw, limit), ending(raw, limit)):
-        assert units(span.text) <= limit
-        assert units(span.text) == len(span.text.encode("utf-16-le")) // 2
+        assert utf16_units(span.text) <= limit
+        assert utf16_units(span.text) == len(span.text.encode("utf-16-le")) // 2
         assert not re.search("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\x00-\x09\x0b-\x1f]", span.text)
     assert "\n" not in phrase(raw, limit).text
 
@@ -127,7 +127,7 @@ def test_a_text_is_cut_between_words() -> None:
 @pytest.mark.parametrize("whole", [FAMILY, "🇩🇪", "👍🏽", "e\u0301", "✏️", "1️⃣", "😀"])
 def test_no_character_is_cut_in_two(whole: str) -> None:
     """Not a pair, not a joined emoji, not a flag, not a letter with its marks."""
-    for limit in range(1, 3 * units(whole) + 2):
+    for limit in range(1, 3 * utf16_units(whole) + 2):
         kept = cut(whole * 4, limit).removesuffix("…")
         assert kept == whole * (len(kept) // len(whole))
         kept = ending(whole * 4, limit).text.removeprefix("…")
@@ -139,7 +139,7 @@ def test_no_character_is_cut_in_two(whole: str) -> None:
 
 def test_a_tower_of_marks_counts_as_many_characters() -> None:
     """What no font draws sensibly does not swallow the room of everything else."""
-    assert units(cut("Z" + "\u0322" * 500, 100)) > 60
+    assert utf16_units(cut("Z" + "\u0322" * 500, 100)) > 60
 
 
 def test_a_button_holds_few_towers_of_marks() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.chat.screens.text import units
 from hermes.chat.screens.topics import NAME_UNITS, no_topic, takes_no_prompts, topic_name, why_no_topic
+from hermes.core.answers import utf16_units
 from hermes.model.ask import Source
 
 SHOP = Source("opencode", "m1", "ses_1", "/home/dev/shop-api", session_title="Fix login")
@@ -35,7 +35,7 @@ def test_no_name_is_too_long() -> None:
     """Also with a number, and with signs of two units."""
     long = Source("opencode", "m1", "ses_1", session_title="😀" * 500)
     first = topic_name(long, ())
-    assert units(first) <= units(topic_name(long, {first})) <= NAME_UNITS
+    assert utf16_units(first) <= utf16_units(topic_name(long, {first})) <= NAME_UNITS
 
 
 def test_the_reason_is_in_plain_words() -> None:
