@@ -12,11 +12,11 @@ from hermes.model.answer import Allowed, Always, Once, Outcome, Proof, Refused, 
 from hermes.model.entry import Closed, Entry, LastingWord
 from hermes.model.errand import Terms
 from hermes.model.events import Delivered, Ended, EndKind
-from hermes.model.verdicts import AnsweredWith, Dead, Verdict, WasDismissed
+from hermes.model.verdicts import AnsweredWith, Dead, End, Verdict, WasDismissed
 
 
-def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> Delivered | Ended:
-    """Return the event of a verdict that ends an ask; `has_spoken` if an answer left in this run."""
+def event(entry: Entry, verdict: End, terms: Terms, *, has_spoken: bool) -> Delivered | Ended:
+    """Return the event of the end of an ask; `has_spoken` if an answer left in this run."""
     at_s = terms.at_s
     match verdict:
         case AnsweredWith(answers, proof) if is_ours(entry, verdict, terms.meant):
@@ -33,8 +33,6 @@ def event(entry: Entry, verdict: Verdict, terms: Terms, *, has_spoken: bool) -> 
             return Ended(at_s, "rejected_at_desk", proof=proof)
         case Dead(proof, reason):
             return Ended(at_s, "gone", reason=reason, proof=proof)
-        case _:
-            return Ended(at_s, "gone", reason="ended")
 
 
 def gone(at_s: float, reason: str = "", proof: Proof = "") -> Ended:
@@ -105,7 +103,7 @@ def _agree(found: Response, meant: Response) -> bool:
     return found == meant or (found == Refused(None) and isinstance(meant, Refused))
 
 
-def known_by(meant: Verdict | None, proof: Proof) -> Verdict:
+def known_by(meant: Verdict | None, proof: Proof) -> End:
     """Return the meant verdict with this proof."""
     return replace(meant, proof=proof) if isinstance(meant, AnsweredWith | WasDismissed) else WasDismissed(proof=proof)
 

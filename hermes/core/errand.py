@@ -60,7 +60,7 @@ from hermes.model.errand import (
     Wait,
 )  # fmt: skip
 from hermes.model.events import Declined, Failed, Matched, Worked
-from hermes.model.verdicts import Dead, Verdict
+from hermes.model.verdicts import Dead, End
 
 
 def advance(entry: Entry, errand: Errand, fact: Fact, now_s: float, terms: Terms) -> tuple[Errand, Order | None]:
@@ -242,5 +242,5 @@ def _hook_grace_s(entry: Entry) -> float:
     return TAKEN_GRACE_S if entry.waiter_taken else HOOK_GRACE_S
 
 
-def _settle(entry: Entry, errand: Errand, verdict: Verdict, terms: Terms) -> Happen:
+def _settle(entry: Entry, errand: Errand, verdict: End, terms: Terms) -> Happen:
     return Happen(ends.event(entry, verdict, terms, has_spoken=errand.has_spoken), verdict)

@@ -176,7 +176,7 @@ def _learn_verdict(entry: Entry, errand: Errand, fact: Judged, now_s: float, ter
             return _unproven(entry, errand._replace(is_reached=True), now_s, terms)
         case Unproven():
             return _unproven_while_open(entry, errand._replace(failures=0, look_s=None), terms)
-        case _:
+        case AnsweredWith() | WasDismissed() | Dead():
             return errand._replace(proven=verdict)
 
 

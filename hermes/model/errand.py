@@ -14,7 +14,7 @@ from hermes.model.entry import LastingWord, Route
 from hermes.model.events import Event
 from hermes.model.signals import Dismissed, Quiet, Replied
 from hermes.model.state import Phase
-from hermes.model.verdicts import Verdict
+from hermes.model.verdicts import End, Verdict
 
 News = Replied | Dismissed | Quiet
 
@@ -68,7 +68,7 @@ class Errand(NamedTuple):
     """
 
     phase: Phase | None = None
-    proven: Verdict | None = None
+    proven: End | None = None
     heard: Replied | Dismissed | None = None
     is_quiet: bool = False
     hinted_s: float = -math.inf
@@ -300,7 +300,7 @@ class Happen:
     """Let this event happen to the entry, and save the result. `verdict` is its proof, if it has one."""
 
     event: Event
-    verdict: Verdict | None = None
+    verdict: End | None = None
 
 
 @dataclass(frozen=True, slots=True)

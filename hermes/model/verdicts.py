@@ -46,4 +46,7 @@ class Unproven:
     """Nothing is proven now. A later event or another look may prove it."""
 
 
-Verdict = StillOpen | AnsweredWith | WasDismissed | Dead | Unproven
+End = AnsweredWith | WasDismissed | Dead
+"""The verdicts that end an ask."""
+
+Verdict = StillOpen | End | Unproven
