@@ -36,7 +36,8 @@ _PHONE: Final[dict[Kind, frozenset[str]]] = {
     "notices": frozenset({"is_muted", "retry_shown", "shown", "outdated", "earlier"}),
     "prompts": frozenset({"user", "chat_id", "parts", "due_s", "choices", "line"}),
     "cards": frozenset(
-        {"chat_id", "messages", "armed_for", "armed_s", "typing", "about", "is_muted", "is_wanted", "shown", "drawn"}
+        {"chat_id", "messages", "armed_for", "armed_s", "armed_in", "typing", "about", "is_muted", "shown", "drawn"}
+        | {"is_wanted", "wanted_s"}
     ),
 }
 """The parts of a record that are the phone side's."""

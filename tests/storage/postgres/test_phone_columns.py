@@ -35,11 +35,27 @@ PARTS = (Part(70, "Go on", 1.0),)
 ARMED = Armed(0, ANN.id, 5e10)
 JOINING = Joining(0, ANN, (Part(70, "x" * 4096, 5e10),))
 STATE = State(armed=ARMED, joining=JOINING, due_s=5.0, seen=(9,))
-CARD = Card("cccc2222", 7, TARGET, messages=(70,), shown=70, armed_for=ANN.id, armed_s=5e10, is_wanted=True)
+CARD = Card(
+    "cccc2222",
+    7,
+    TARGET,
+    messages=(70,),
+    shown=70,
+    armed_for=ANN.id,
+    armed_s=5e10,
+    armed_in=9,
+    is_wanted=True,
+    wanted_s=5.0,
+)
 PROMPT = Prompt("pppp2222", ANN, 7, PARTS, 1.0, due_s=5e10, target=TARGET, line=PromptLine(70, 7))
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", earlier=(Place(7, 70),), machine="ci")
 DRAWN: list[tuple[str, Codec[Any], Any, Any]] = [
-    ("cards", CARDS, replace(CARD, messages=(), shown=None, armed_for=0, armed_s=0.0, is_wanted=False), CARD),
+    (
+        "cards",
+        CARDS,
+        replace(CARD, messages=(), shown=None, armed_for=0, armed_s=0.0, armed_in=0, is_wanted=False, wanted_s=0.0),
+        CARD,
+    ),
     ("prompts", PROMPTS, replace(PROMPT, parts=(Part(60, "Stop"),), due_s=None, line=PromptLine(61, 7)), PROMPT),
     ("notices", NOTICES, replace(NOTICE, earlier=(Place(7, 60),)), NOTICE),
 ]
