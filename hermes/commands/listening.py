@@ -18,7 +18,6 @@ from hermes.errors import Held, HermesError, NotSaved
 from hermes.hook import refusal, spool
 from hermes.listener.daemon import IDLE_S, Listener
 from hermes.listener.sd_notify import Supervisor
-from hermes.storage.home import LISTENER
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ async def serve_until_idle(
             if tries_left == 0:
                 # For example, a listener of another store has the same bot.
                 log.error("questions that agents asked are kept in the inbox, and %s", held)  # noqa: TRY400 (no defect)
-                if home_of(listening.config).holder(LISTENER) is None:
+                if home_of(listening.config).listener() is None:
                     refusal.write(listening.config.store.path, str(held))
                 return
             await sleep(HELD_PAUSE_S)

@@ -113,14 +113,13 @@ def reap(
     """Take in once what was tapped and asked, deliver it, and leave: for a timer, every two minutes at least."""
     from hermes.commands import listening
     from hermes.commands.stores import home_of
-    from hermes.storage.home import LISTENER
 
     followed = configuration.Followed(config, environ=os.environ)
     loaded = load(config, log_json=log_json, store=store, log_file=log_file)
     try:
         listening.reap(loaded, followed, clocks.bent(test_clock))
     except Held:
-        if home_of(loaded).holder(LISTENER) is None:  # a listener of another store holds the bot
+        if home_of(loaded).listener() is None:  # a listener of another store holds the bot
             raise
         typer.echo("A listener is at work and does this by itself.")
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 MAX_RECORD_BYTES = 4 * 1024 * 1024  # room for a payload of 1 MiB after JSON has escaped it
 MAX_SOCKET_PATH_BYTES = 103  # the limit of macOS; Linux takes four more
 TAKES_PROMPTS = "takes-prompts"
-_LISTENER_LOCK = ("locks", "listener.lock")
+LISTENER_LOCK = ("locks", "listener.lock")  # held by the one listener of the store
 _MOST_MACHINE_BYTES = 255
 
 
@@ -171,7 +171,7 @@ def nudge(root: str | Path) -> bool:
     If the path of the socket would be too long, the listener has no socket and looks into the inbox at intervals; then
     its lock shows whether it runs.
     """
-    return poke(root, _socket_name(root)) or (_is_too_deep(root) and is_held(os.path.join(root, *_LISTENER_LOCK)))
+    return poke(root, _socket_name(root)) or (_is_too_deep(root) and is_held(os.path.join(root, *LISTENER_LOCK)))
 
 
 def listen_socket(root: str | Path) -> socket.socket:

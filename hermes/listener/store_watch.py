@@ -10,7 +10,6 @@ from hermes.errors import HermesError, NotSaved, StoreError
 from hermes.hook import spool
 from hermes.model.errand import PlacesGone
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 
 if TYPE_CHECKING:
     from hermes.listener.agent.errands import Errands
@@ -36,7 +35,7 @@ class Locks:
 
     def take(self) -> None:
         """Take them. Raises Held: another listener has one of them; StoreError."""
-        self._held.append(self.store.home.hold(LISTENER, self._who))
+        self._held.append(self.store.home.hold(self._who))
         if self._bot_id is None:
             return
         self._held.append(process_lock.hold_bot(self._bot_id, self.store.home.root, self._who, now=self.store.now))

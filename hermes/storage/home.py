@@ -22,8 +22,6 @@ from hermes.storage.codec import SERVERS
 
 log = logging.getLogger(__name__)
 
-LISTENER: Final = "listener"
-"""The name of the lock that the listener of a folder holds."""
 _FOLDERS: Final = ("pending", "done", "quarantine", "locks")
 RECORDS: Final = ("notices", "prompts", "cards")
 _OF_HOOKS: Final = ("inbox", "wait")
@@ -160,8 +158,8 @@ class Home:
 
     # --- locks --------------------------------------------------------------------------------------------------------
 
-    def hold(self, name: str, who: str) -> process_lock.Holding:
-        """Take the lock `name` of this folder until `release` or the end of this process.
+    def hold(self, who: str) -> process_lock.Holding:
+        """Take the lock of the listener of this folder until `release` or the end of this process.
 
         Raises:
             Held: another process has the lock; the sentence says which.
@@ -169,8 +167,8 @@ class Home:
         """
         self.make()
         self._check_hook_folders()
-        with disk.saving(self._locks):
-            return process_lock.hold(self._locks / f"{name}.lock", f"the store {self.root}", who, now=self.now)
+        with disk.saving(self._lock_of_listener.parent):
+            return process_lock.hold(self._lock_of_listener, f"the store {self.root}", who, now=self.now)
 
     def _check_hook_folders(self) -> None:
         """Check the folders that hooks make. Without them no question comes, and no answer goes. Raises as `make`."""
@@ -179,23 +177,23 @@ class Home:
                 with disk.saving(self.root / name):
                     disk.own_folder(self.root / name)
 
-    def holder(self, name: str) -> process_lock.Holder | None:
-        """Return the process that holds the lock `name`, or None."""
-        with disk.reading(self._locks):
-            return process_lock.holder(self._locks / f"{name}.lock")
+    def listener(self) -> process_lock.Holder | None:
+        """Return the process that holds the lock of the listener, or None."""
+        with disk.reading(self._lock_of_listener.parent):
+            return process_lock.holder(self._lock_of_listener)
 
     def stop_listener(self) -> process_lock.Holder | None:
         """Stop the listener, wait until it has ended, and return its process, or None if none ran. Raises Held."""
-        with disk.reading(self._locks):
-            return process_lock.stop(self._locks / f"{LISTENER}.lock")
+        with disk.reading(self._lock_of_listener.parent):
+            return process_lock.stop(self._lock_of_listener)
 
     @property
     def _servers(self) -> Path:
         return self.root / "servers.json"
 
     @property
-    def _locks(self) -> Path:
-        return self.root / "locks"
+    def _lock_of_listener(self) -> Path:
+        return self.root.joinpath(*spool.LISTENER_LOCK)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

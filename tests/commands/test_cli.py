@@ -27,7 +27,6 @@ from hermes.hook.run import NAMES
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.sandbox.opencode2.server import running_opencode2
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import Proc, until
 from tests.listening import a_request
@@ -153,7 +152,7 @@ def test_a_listener_stops_at_a_signal(config: Path, api: RunningBotApi) -> None:
 
 def test_a_second_listener_leaves_with_three(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says who holds the store; one that a hook started leaves in silence, and a reaper has nothing to do."""
-    with a_store(tmp_path / "store").home.hold(LISTENER, "hermes listen, on the sofa"):
+    with a_store(tmp_path / "store").home.hold("hermes listen, on the sofa"):
         assert run("listen", "--config", str(config)) == cli.TAKEN
         said = capsys.readouterr().err
         assert f"hermes listen, on the sofa (pid {os.getpid()}) holds the store" in said
@@ -180,7 +179,7 @@ def test_one_that_a_hook_started_waits_for_the_one_that_is_leaving(
     """Something lies in the inbox, which the other may not take in any more: then it does."""
     payload: dict[str, object] = {"type": "question.asked", "properties": a_request(), "directory": "/"}
     spool.drop(tmp_path / "store", spool.record("opencode", payload))
-    held = a_store(tmp_path / "store").home.hold(LISTENER, "one that leaves")
+    held = a_store(tmp_path / "store").home.hold("one that leaves")
 
     def leave() -> None:
         threading.Event().wait(0.2)

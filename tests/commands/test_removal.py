@@ -17,7 +17,6 @@ from hermes.agents.plugin_file import PLUGIN_NAME
 from hermes.commands.install import AGENTS
 from hermes.hook import runtime
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
-from hermes.storage.home import LISTENER
 from tests.harness.processes import Proc, until
 from tests.stores import a_store
 
@@ -88,7 +87,7 @@ def test_a_home_is_as_it_was(home: Path, api: RunningBotApi, tmp_path: Path) -> 
         until(lambda: api.control.state().polling, 60, "a poll")
         removed = hermes(home, "uninstall", "all")
     assert removed.returncode == 0, removed.stderr
-    assert store.home.holder(LISTENER) is None
+    assert store.home.listener() is None
     *_, left, program = removed.stdout.splitlines()
     assert program == "To remove the program: pipx uninstall hermes-phone"
     said, _, command_line = left.partition("rm -r ")

@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes.storage.home import LISTENER
 from tests.harness.processes import until
 from tests.stores import a_store
 
@@ -20,16 +19,16 @@ def end_listener(root: Path) -> None:
 
     def named() -> bool:
         # One that has just begun has not written yet who it is; a signal to process 0 would be for our whole group.
-        holder = store.home.holder(LISTENER)
+        holder = store.home.listener()
         return holder is None or bool(holder.pid)
 
     until(named, 60, "the listener's name")
-    holder = store.home.holder(LISTENER)
+    holder = store.home.listener()
     if holder is None or holder.pid in {0, os.getpid()}:
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(holder.pid, signal.SIGTERM)
-    until(lambda: store.home.holder(LISTENER) != holder, 60, "the end of the listener")
+    until(lambda: store.home.listener() != holder, 60, "the end of the listener")
 
 
 def running(word: str, below: Path) -> dict[int, str]:

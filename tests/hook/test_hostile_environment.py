@@ -18,7 +18,6 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from hermes.hook import starting
-from hermes.storage.home import LISTENER
 from tests.agents.speaking import SINGLE, SPEAKING, Speaking
 from tests.listening import House, house
 from tests.stores import a_store
@@ -100,7 +99,7 @@ def places(home: House) -> list[str]:
 
 def the_listener_is_ours(home: House) -> None:
     """The listener of this store has an environment of Hermes' own making, and serves nobody else's."""
-    holder = a_store(home.store).home.holder(LISTENER)
+    holder = a_store(home.store).home.listener()
     assert holder is not None
     environ = Path(f"/proc/{holder.pid}/environ")
     if environ.exists():

@@ -26,7 +26,6 @@ from hermes.listener.loops import HOUSEKEEPING_S, REMEMBER_S, Ending
 from hermes.listener.phone import messenger
 from hermes.listener.phone.polling import ABSENCE_S
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.folders import remove
 from tests.harness.processes import Proc
@@ -473,7 +472,7 @@ async def test_reaping_leaves_a_listener_its_work(home: House) -> None:
     with pytest.raises(Held, match="hermes listen"):
         await home.new().run_once()
     await home.stop()
-    with a_store(home.store).home.hold(LISTENER, "another"), pytest.raises(Held, match="another"):
+    with a_store(home.store).home.hold("another"), pytest.raises(Held, match="another"):
         await home.new().run_once()
 
 

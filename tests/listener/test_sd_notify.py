@@ -17,7 +17,6 @@ from hermes.commands import cli
 from hermes.listener import sd_notify as supervisor_module
 from hermes.listener.sd_notify import Supervisor
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.processes import Proc, until
 from tests.stores import a_store
@@ -185,7 +184,7 @@ def test_a_service_waits_for_the_listener_that_is_there(
     """Such as one that a hook started a moment ago: it says which, is given time, and takes over."""
     store = a_store(tmp_path / "store")
     at_once(store.open())
-    with store.home.hold(LISTENER, "hermes listen, on the sofa"):
+    with store.home.hold("hermes listen, on the sofa"):
         start()
         manager.hears("STATUS=waiting: hermes listen, on the sofa")
         manager.hears("EXTEND_TIMEOUT_USEC=60000000")
@@ -271,7 +270,7 @@ def test_a_listener_of_ones_own_terminal_leaves_when_another_is_there(config: Pa
     store = a_store(tmp_path / "store")
     at_once(store.open())
     with (
-        store.home.hold(LISTENER, "hermes listen, on the sofa"),
+        store.home.hold("hermes listen, on the sofa"),
         Proc(
             [sys.executable, "-I", "-m", "hermes", "listen", "--config", config],
             cwd=tmp_path,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hermes.storage.home import LISTENER
 from tests.harness.processes import until
 from tests.scenes.stage import asking, question
 from tests.stores import a_store
@@ -145,7 +144,7 @@ def test_a_hook_in_a_hostile_repository_executes_nothing_of_it(stage: Stage, des
     stage.phone.tap(stage.asked("Which one?", 60), "Right")
     assert '"Which one?"="Right"' in desk.final_text(session)
     stage.over()
-    holder = a_store(stage.store).home.holder(LISTENER)
+    holder = a_store(stage.store).home.listener()
     assert holder is not None
     assert Path(f"/proc/{holder.pid}/cwd").readlink() == Path("/")
     assert not list(marks.iterdir())

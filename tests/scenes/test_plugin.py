@@ -13,7 +13,6 @@ import pytest
 from hermes.agents.opencode import install
 from hermes.hook import spool
 from hermes.sandbox.model_server import script
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.harness.home import VERSIONS
 from tests.harness.processes import until
@@ -497,13 +496,13 @@ def test_without_any_listener_the_hook_starts_one(
     phone = unattended.phone
     phone.tap(unattended.asked("Which database", BOOT_S), "SQLite")
     unattended.ended("✅ SQLite")
-    first = a_store(unattended.store).home.holder(LISTENER)
+    first = a_store(unattended.store).home.listener()
     assert first is not None
     phone.tap(unattended.asked("Which colour?"), "Blue")
     unattended.ended("✅ Blue")
     wait_received(model, key, received((DATABASE, "SQLite")), received(("Which colour?", "Blue")))
     unattended.over()
-    assert a_store(unattended.store).home.holder(LISTENER) == first
+    assert a_store(unattended.store).home.listener() == first
     assert "--until-idle" in Path(f"/proc/{first.pid}/cmdline").read_text()
 
 

@@ -65,9 +65,9 @@ def _write_for_ever(store: FileStore, entry_id: str) -> None:
         at_once(store.settle(other.id))
 
 
-def hold(root: str, name: str) -> None:
-    """Hold a lock for as long as this process lives."""
-    with a_store(Path(root)).home.hold(name, "hermes test"):
+def hold(root: str) -> None:
+    """Hold the lock of the listener for as long as this process lives."""
+    with a_store(Path(root)).home.hold("hermes test"):
         _say("held")
         sys.stdin.read()
 

@@ -24,7 +24,6 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.storage.codec import CHATS
 from hermes.storage.files import FileStore
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.storage.store_process import an_entry, one_more
 from tests.stores import a_store
@@ -539,12 +538,12 @@ def test_a_settled_file_that_cannot_be_read_hides_no_other(store: FileStore, roo
 def test_a_folder_of_hooks_that_cannot_be_used_is_named(root: Path, name: str) -> None:
     """No question could come, and no answer leave; a folder that is only closed to all is opened for its owner."""
     (root / name).mkdir(parents=True, mode=0)
-    a_store(root).home.hold(LISTENER, "a listener").release()
+    a_store(root).home.hold("a listener").release()
     assert mode(root / name) == 0o700
     (root / name).rmdir()
     (root / name).write_text("not a folder")
     with pytest.raises(NotSaved, match=f"{root / name}: a file is where a folder should be; move it away"):
-        a_store(root).home.hold(LISTENER, "a listener")
+        a_store(root).home.hold("a listener")
     at_once(a_store(root).lock_phone())
 
 
@@ -591,7 +590,7 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
         at_once(store.create(an_entry("bbbb2222")))
         store.home.quarantine("x", b"x", "why")
         at_once(store.save_chat(ChatMemory(1)))
-        store.home.hold(LISTENER, "test").release()
+        store.home.hold("test").release()
         (root / "pending").chmod(0o777)
         at_once(store.open())
     finally:
@@ -700,17 +699,17 @@ def test_a_change_costs_the_same_whatever_else_is_open(store: FileStore, root: P
 
 def test_the_lock_of_a_listener_says_who_holds_it_and_goes_with_its_holder(store: FileStore, root: Path) -> None:
     """Kill -9 frees it at once."""
-    assert store.home.holder(LISTENER) is None
-    with running("hold", root, LISTENER) as process:
+    assert store.home.listener() is None
+    with running("hold", root) as process:
         assert line_of(process) == "held"
-        holder = store.home.holder(LISTENER)
+        holder = store.home.listener()
         assert holder is not None
         assert (holder.pid, holder.who) == (process.pid, "hermes test")
         with pytest.raises(Held, match=rf"hermes test \(pid {process.pid}\) holds the store {root}"):
-            store.home.hold(LISTENER, "me")
+            store.home.hold("me")
         process.kill()
         process.wait()
-        assert store.home.holder(LISTENER) is None
-        with store.home.hold(LISTENER, "me"):
-            assert store.home.holder(LISTENER) is not None
-    assert store.home.holder(LISTENER) is None
+        assert store.home.listener() is None
+        with store.home.hold("me"):
+            assert store.home.listener() is not None
+    assert store.home.listener() is None

@@ -20,7 +20,7 @@ from hermes.agents.opencode import install as connect
 from hermes.sandbox.tied import tied
 from hermes.storage import process_lock
 from hermes.storage.files import FileStore
-from hermes.storage.home import LISTENER, Home
+from hermes.storage.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ class Daemon:
         """Return the process id of the listener, or None."""
         if self._child is not None:
             self._child.poll()  # reaps it if it has ended
-        found = self.store.home.holder(LISTENER)
+        found = self.store.home.listener()
         return found.pid if found and found.pid else None
 
     def start(self) -> None:

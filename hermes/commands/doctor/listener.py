@@ -16,7 +16,6 @@ from hermes.errors import StoreError
 from hermes.hook import runtime, spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder
 from hermes.storage.store import Store
 
@@ -36,7 +35,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 def holder(around: Around) -> Holder | None:
     """Return the process that holds the listener's lock of the store, or None."""
-    return around.home().holder(LISTENER)
+    return around.home().listener()
 
 
 def _lock(around: Around) -> list[Finding]:

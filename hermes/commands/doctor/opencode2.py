@@ -9,7 +9,6 @@ from hermes.commands.doctor import listener
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import service_state
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, Unauthorized
-from hermes.storage.home import LISTENER
 
 AREA = Area("OpenCode 2")
 
@@ -55,7 +54,7 @@ async def _open(server: OpenCode2Server, ttl_s: float) -> int:
 
 def _listener(around: Around) -> tuple[Finding, ...]:
     """Without a plugin, nothing starts a listener when OpenCode 2 asks."""
-    if around.home().holder(LISTENER) is not None:
+    if around.home().listener() is not None:
         return ()
     if listener.has_service(service_state(machine=listener.machine(around)), around):
         return ()

@@ -20,7 +20,6 @@ from hermes.config.settings import Config
 from hermes.errors import Held, ServiceError
 from hermes.listener.daemon import leaves_when_idle
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from hermes.storage.process_lock import Holder, Holding
 
 WHO = "hermes setup"
@@ -78,7 +77,7 @@ class Background:
 
     def will_listen(self) -> bool:
         """Tell whether a listener runs, or is started without the person. Raises StoreError."""
-        if self._revive is not None or self._store.holder(LISTENER) is not None:
+        if self._revive is not None or self._store.listener() is not None:
             return True
         state = self._state()
         return (state.is_of(self._place) and state.enabled) or is_any_connected(self._environ)
@@ -88,7 +87,7 @@ class Background:
 
         Raises StoreError.
         """
-        state, holder = self._state(), self._stopped or self._store.holder(LISTENER)
+        state, holder = self._state(), self._stopped or self._store.listener()
         return (state.is_of(self._place) and state.enabled) or (holder is not None and not leaves_when_idle(holder))
 
     def other_listener(self, bot_id: int) -> Holder | None:
@@ -153,7 +152,7 @@ class Background:
 
     def stop(self) -> None:
         """Stop the listener of the store, if there is one. Raises ServiceError, StoreError and Held."""
-        holder = self._store.holder(LISTENER)
+        holder = self._store.listener()
         if holder is not None:
             self._stopped = holder
             self._revive = self._reviver(holder) if holder.pid else None  # without its id it cannot be stopped
@@ -175,8 +174,8 @@ class Background:
         home, lock = self._store, partial(process_lock.bot_lock, bot_id, self._store.root)
         with ExitStack() as held:
             if bot_id == self._shared_bot:
-                take = partial(home.hold, LISTENER, WHO)
-                held.enter_context(self._taken(take, lambda: home.holder(LISTENER), home.stop_listener))
+                take = partial(home.hold, WHO)
+                held.enter_context(self._taken(take, home.listener, home.stop_listener))
             take = partial(process_lock.hold_bot, bot_id, home.root, WHO)
             look, stop = (lambda: process_lock.holder(lock())), (lambda: process_lock.stop(lock()))
             held.enter_context(self._taken(take, look, stop))

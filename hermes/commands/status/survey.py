@@ -28,7 +28,6 @@ from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from hermes.storage.store import Store
 
 Health = Callable[[OpenCode], Awaitable[str]]
@@ -251,7 +250,7 @@ async def _memory(store: Store, bot_id: int | None) -> tuple[ChatMemory, tuple[s
 
 
 async def _listener(store: Store, memory: ChatMemory, bot_id: int | None, *, may_idle: bool) -> ListenerStatus:
-    holder = store.home.holder(LISTENER)
+    holder = store.home.listener()
     other = _bot_holder(bot_id, store.home.root) if holder is None and bot_id is not None else None
     return ListenerStatus(
         running=holder is not None,

@@ -16,7 +16,6 @@ from hermes.errors import ConfigError, Held, StoreError
 from hermes.hook import spool
 from hermes.storage import moving, process_lock
 from hermes.storage.files import FileStore
-from hermes.storage.home import LISTENER
 from hermes.storage.moving import Moved
 from hermes.storage.store import RENEW_S, Kind, Store
 
@@ -45,7 +44,7 @@ def run(config: Config, place: Path, where: Where, say: Callable[[str], None]) -
             f"{place} has no [telegram]: without a bot, questions cannot be in the folder of this machine."
         )
     home = home_of(config)
-    with home.hold(LISTENER, process_lock.named("hermes store move", home.root)):
+    with home.hold(process_lock.named("hermes store move", home.root)):
         moved, others = asyncio.run(_moved(config, where))
     address = config.store.address.name
     for line in _said(moved, address if where == "database" else str(home.root)):
@@ -68,7 +67,7 @@ async def bring(config: Config) -> list[str]:
     Raises Held, StoreError: as `run`.
     """
     home = home_of(config)
-    with home.hold(LISTENER, process_lock.named("hermes setup", home.root)):
+    with home.hold(process_lock.named("hermes setup", home.root)):
         moved, _ = await _moved(config, "database")
     if moved.left:
         raise StoreError(f"not moved: {'; '.join(moved.left)}")

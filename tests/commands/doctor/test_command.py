@@ -179,7 +179,7 @@ def test_a_test_question_goes_all_the_way(healthy: Patient, api: RunningBotApi) 
     child.close()
     assert re.search(r"answered after .*: Yes", str(child.before))
     assert child.exitstatus == 0
-    holder = healthy.store.home.holder("listener")
+    holder = healthy.store.home.listener()
     assert holder is not None
     os.kill(holder.pid, 15)  # the one that the question started; it would stay for ten minutes
 

@@ -16,7 +16,7 @@ import pytest
 from hermes.commands.doctor import checkup, database as databases, listener, telegram
 from hermes.commands.doctor.finding import Finding
 from hermes.model.chat_memory import ChatMemory
-from hermes.storage.home import LISTENER, Home
+from hermes.storage.home import Home
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.health import OLDEST, Server as State
@@ -87,7 +87,7 @@ async def test_a_durable_database_with_its_phone_side_is_well(patient: Patient) 
 
 def patient_listens(patient: Patient) -> contextlib.AbstractContextManager[object]:
     """A listener runs on this machine."""
-    return patient.store.home.hold(LISTENER, "hermes listen")
+    return patient.store.home.hold("hermes listen")
 
 
 async def test_a_look_makes_no_tables_and_takes_no_lease(patient: Patient, database: Database) -> None:

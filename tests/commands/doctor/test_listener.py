@@ -13,7 +13,6 @@ from hermes.commands.doctor.finding import Around
 from hermes.hook import spool
 from hermes.model.chat_memory import ChatMemory
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.commands.doctor.patient import Patient, named, old, told
 from tests.storage.store_process import an_entry
@@ -33,7 +32,7 @@ def remember(patient: Patient, *, ago_s: float = 5, trouble: str = "") -> Around
 async def test_one_that_hears_telegram_is_well(patient: Patient) -> None:
     """Its name and since when."""
     remember(patient)
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         found = await listener.look(patient.around(ahead_s=60))
     assert told(found) == {"lock": "good", "poll": "good", "inbox": "good", "service": "good"}
     assert named(found, "lock").seen == f"hermes listen (pid {os.getpid()}) is at work, for 1 min"
@@ -86,14 +85,14 @@ async def test_a_listener_that_hears_nothing_is_broken(
 ) -> None:
     """By its last good poll and its own words; another poller is told among Telegram's checks."""
     around = remember(patient, **memory)  # type: ignore[arg-type]
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         found = named(await listener.look(around), "poll")
     assert (found.verdict, found.seen) == (verdict, words)
 
 
 async def test_a_listener_that_never_polled_is_broken(patient: Patient) -> None:
     """There is no memory of it."""
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         found = named(await listener.look(patient.around()), "poll")
     assert (found.verdict, found.seen) == ("broken", "Telegram was never reached")
 
@@ -103,7 +102,7 @@ async def test_a_locked_phone_is_a_warning(patient: Patient, *, listens: bool) -
     """With the command that unlocks it, also if nobody listens: the next listener would take no answers."""
     remember(patient)
     await patient.store.lock_phone()
-    with patient.store.home.hold(LISTENER, "hermes listen") if listens else nullcontext():
+    with patient.store.home.hold("hermes listen") if listens else nullcontext():
         found = named(await listener.look(patient.around()), "phone")
     assert (found.verdict, found.mend) == ("warning", f"hermes unlock --config {patient.config_file}")
 
@@ -112,7 +111,7 @@ async def test_an_inbox_that_is_not_taken_in_is_broken(patient: Patient) -> None
     """After a minute; what came just now is no jam."""
     remember(patient)
     spool.drop(patient.store.home.root, spool.record("opencode", {"type": "receipt"}))
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         assert named(await listener.look(patient.around()), "inbox").verdict == "good"
         old(spool.listing(patient.store.home.root)[0], 90)
         found = named(await listener.look(patient.around()), "inbox")
@@ -193,7 +192,7 @@ async def test_a_service_manager_that_fails_is_none(patient: Patient) -> None:
 
 async def test_time_that_is_not_known_is_not_told(patient: Patient) -> None:
     """A lock whose file does not say since when."""
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         (patient.store.home.root / "locks" / "listener.lock").write_text("")
         assert named(await listener.look(patient.around()), "lock").seen == "another process is at work"
 

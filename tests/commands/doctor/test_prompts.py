@@ -12,7 +12,6 @@ from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.notice import Notice, Turn
 from hermes.model.prompt import PromptAbilities, Target
-from hermes.storage.home import LISTENER
 from tests.commands.doctor.patient import Patient, named, told
 
 WAITS = "no listener runs all the time, so what you write on the phone waits"
@@ -62,7 +61,7 @@ async def test_a_problem_without_a_listener_that_always_runs(patient: Patient, w
         broken = service == "failed"
         config = patient.config_file if broken else patient.root / "other.toml"
         systemctl(patient, "failed" if broken else "active", config=config)
-    held = patient.store.home.hold(LISTENER, who) if who else None
+    held = patient.store.home.hold(who) if who else None
     found = named(await prompts.look(patient.around()), "listener")
     if held is not None:
         held.release()
@@ -73,7 +72,7 @@ async def test_a_problem_without_a_listener_that_always_runs(patient: Patient, w
 async def test_a_listener_without_a_service_is_a_warning(patient: Patient) -> None:
     """It takes prompts until the machine starts again."""
     systemctl(patient)
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         found = named(await prompts.look(patient.around()), "listener")
     assert (found.verdict, found.mend) == ("warning", f"hermes install service --config {patient.config_file}")
     assert found.seen == f"hermes listen (pid {os.getpid()}) takes them, and no service starts it again if it ends"
@@ -83,7 +82,7 @@ async def test_where_no_service_can_run_a_listener_is_enough(patient: Patient) -
     """As in a container; without one it is started by hand."""
     found = named(await prompts.look(patient.around()), "listener")
     assert (found.verdict, found.mend) == ("broken", f"hermes listen --config {patient.config_file}")
-    with patient.store.home.hold(LISTENER, "hermes listen"):
+    with patient.store.home.hold("hermes listen"):
         assert named(await prompts.look(patient.around()), "listener").verdict == "good"
 
 

@@ -15,7 +15,6 @@ from hermes.commands.setup.terminal import Terminal
 from hermes.commands.stores import home_of
 from hermes.config.settings import Config
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from tests.commands.setup.desk import ANN, BOB, CTRL_C, Desk, pairs
 from tests.harness.processes import Proc
 from tests.stores import a_store
@@ -203,7 +202,7 @@ def test_a_listener_comes_back_as_it_was(desk: Desk, *, until_idle: bool) -> Non
         assert status == 0
         assert "The listener was started again" in said
         desk.api.phone.wait_for_poll(30)
-    holder = a_store(desk.store).home.holder(LISTENER)
+    holder = a_store(desk.store).home.listener()
     assert holder is not None
     assert holder.who.startswith("hermes listen --until-idle") is until_idle
 
@@ -224,7 +223,7 @@ def test_a_listener_of_another_store_keeps_the_bot(desk: Desk) -> None:
     desk.has_opencode()
     with listening(desk, "--config", str(other)):
         status, said = desk.unattended("--yes", "--agent", "opencode", "--user", str(ANN.id), "--user", str(BOB.id))
-        assert a_store(elsewhere).home.holder(LISTENER) is not None
+        assert a_store(elsewhere).home.listener() is not None
     told = "".join(said.split())  # a long path is broken at the end of a line
     assert status == 1
     assert f"store{elsewhere}(pid" in told
@@ -239,7 +238,7 @@ def test_a_listener_that_waits_for_the_bot_is_no_listener(tmp_path: Path) -> Non
     config = Config(telegram=telegram, store={"path": str(tmp_path / "ours")})
     terminal = Terminal(Console(file=io.StringIO()), interactive=False)
     background = Background(terminal, tmp_path / "config.toml", config, environ=environ)
-    waiting = home_of(config).hold(LISTENER, "hermes listen")
+    waiting = home_of(config).hold("hermes listen")
     with waiting, process_lock.hold_bot(1234567, tmp_path / "ours", "hermes listen, store /elsewhere"):
         other = background.other_listener(1234567)
     assert other is not None

@@ -14,7 +14,6 @@ import pytest
 
 from hermes.config import reading as configuration
 from hermes.storage import process_lock
-from hermes.storage.home import LISTENER
 from tests.commands.setup.desk import ANN, PATIENCE_S, STRANGER, Desk, gives_token, pairs
 from tests.harness.processes import CuttableProxy, Proc, until
 from tests.stores import a_store
@@ -183,7 +182,7 @@ def comes_back(desk: Desk) -> None:
     """Wait for a listener that polls, and has said who it is."""
     desk.api.phone.wait_for_poll(60)
     until(
-        lambda: (found := a_store(desk.store).home.holder(LISTENER)) is not None and found.pid,
+        lambda: (found := a_store(desk.store).home.listener()) is not None and found.pid,
         60,
         "the listener's name",
     )

@@ -17,7 +17,6 @@ from hermes.commands.status.survey import Status, gather, to_json
 from hermes.commands.status.table import verdict
 from hermes.config.settings import Config
 from hermes.model.chat_memory import ChatMemory
-from hermes.storage.home import LISTENER
 from hermes.storage.postgres import roles
 from hermes.storage.postgres.store import PostgresStore
 from tests.commands.status.test_status import HERMES, TOKEN, lines
@@ -83,7 +82,7 @@ async def test_a_machine_that_is_away_is_no_error_but_no_phone_side_is(three: tu
     """A notebook may be shut; somebody must talk with Telegram."""
     laptop, server, _ = three
     await laptop.save_chat(ChatMemory(BOT, last_poll_s=time.time()))
-    with server.home.hold(LISTENER, "hermes listen"):
+    with server.home.hold("hermes listen"):
         status = await look(server)
         assert verdict(status) == (False, "all is well, 0 open; workstation is away for 2 h 00 min")
         await laptop.leave()
@@ -115,7 +114,7 @@ async def test_an_agent_only_machine_sees_itself(
         database.ask(statement)
     try:
         async with joined(machine(tmp_path, "ci", database.address(user), bot=None)) as ci:
-            with ci.home.hold(LISTENER, "hermes listen"):
+            with ci.home.hold("hermes listen"):
                 status = await look(ci, telegram=None)
     finally:
         for statement in roles.removal(user).splitlines():
@@ -136,7 +135,7 @@ async def test_a_clock_that_differs_from_the_database_s_is_no_alarm(tmp_path: Pa
     laptop, looker = (a_machine(tmp_path, "laptop", database) for _ in range(2))
     async with joined(laptop, phone=True):
         await laptop.save_chat(ChatMemory(BOT, last_poll_s=laptop.now()))
-        with laptop.home.hold(LISTENER, "hermes listen"):
+        with laptop.home.hold("hermes listen"):
             status = await look(looker)
             await looker.leave()
     assert verdict(status) == (False, "all is well, 0 open")

@@ -32,7 +32,6 @@ from hermes.model.entry import Entry, Timing
 from hermes.model.state import Phase, State
 from hermes.storage import process_lock
 from hermes.storage.files import FileStore
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.storage.store_process import an_entry
 from tests.stores import a_store
@@ -111,7 +110,7 @@ async def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
 async def test_a_running_listener_is_named(store: FileStore) -> None:
     """With its process, since when, and the last time that Telegram answered."""
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - 8))
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         later = a_store(store.home.root, now=lambda: NOW_S + 7500)
         status = await gather(a_config(store.home.root), later)
     assert (status.listener.running, status.listener.pid) == (True, os.getpid())
@@ -260,7 +259,7 @@ async def test_time_stands_still_while_nobody_listens(store: FileStore) -> None:
     await store.save_chat(ChatMemory(987654321, answerable_s=100.0))
     await store.create(an_open_entry(set_at=50.0, expires_at=160.0))
     assert (await look(store)).entries[0].left_s == 600.0
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         assert (await look(store)).entries[0].left_s == 60.0
 
 
@@ -372,7 +371,7 @@ async def test_a_machine_without_a_bot_lacks_nothing(store: FileStore) -> None:
     """Another machine reaches Telegram for it."""
     url = "postgresql://ci@127.0.0.1/hermes"
     config = Config.model_validate({"store": {"path": store.home.root, "url": url}})
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         status = await gather(config, store)
     assert verdict(status) == (False, "all is well, 0 open")
     assert "Telegram agent-only: another machine brings the questions of this one to the phone" in words(status)
@@ -443,7 +442,7 @@ async def test_all_is_well_in_one_line(store: FileStore) -> None:
 
     await store.create(an_open_entry())
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S))
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         assert verdict(await look(store)) == (False, "all is well, 1 open")
         await store.lock_phone()
         assert verdict(await look(store, a_server("one"), health=health)) == (
@@ -455,7 +454,7 @@ async def test_all_is_well_in_one_line(store: FileStore) -> None:
 async def test_what_is_wrong_is_one_line(store: FileStore) -> None:
     """Each by itself: no listener, no poll, an old poll, a chat in trouble, files that cannot be read."""
     assert verdict(await look(store)) == (True, "nobody is listening; Telegram was not reached yet")
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S - SILENT_S - 1))
         assert verdict(await look(store)) == (True, "Telegram was last reached 3 min ago")
         await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S, trouble="the bot was blocked"))
@@ -484,7 +483,7 @@ async def test_ages_are_shown_in_one_unit(store: FileStore, age_s: float, shown:
 )
 async def test_how_long_it_listens_is_shown_in_two_units(store: FileStore, lasted_s: float, shown: str) -> None:
     """At most."""
-    with store.home.hold(LISTENER, "hermes listen"):
+    with store.home.hold("hermes listen"):
         later = a_store(store.home.root, now=lambda: NOW_S + lasted_s)
         status = await gather(a_config(store.home.root), later)
     assert f"for {shown} · " in words(status)
@@ -587,7 +586,7 @@ async def test_watching_shows_what_changes_and_leaves_a_clean_terminal(store: Fi
         await sees("nobody listens")
         entry = await store.create(an_open_entry())
         await sees("Colour: Which colour?")
-        with store.home.hold(LISTENER, "hermes listen"):
+        with store.home.hold("hermes listen"):
             await sees("hermes listen (pid")
         await store.settle(entry.id)
         await sees("Colour: Which colour?", gone=True)

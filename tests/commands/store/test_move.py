@@ -21,7 +21,6 @@ from hermes.hook import spool
 from hermes.listener.daemon import Listener
 from hermes.sandbox.botapi import running_botapi
 from hermes.sandbox.opencode.server import running_agent
-from hermes.storage.home import LISTENER
 from tests.at_once import at_once
 from tests.commands.doctor.patient import Patient, named, told
 from tests.harness.postgres import PASSWORD, Database
@@ -127,7 +126,7 @@ def test_a_move_that_is_killed_is_completed_by_the_next(desk: Desk, tmp_path: Pa
 def test_a_listener_that_runs_is_to_be_stopped_first(desk: Desk) -> None:
     """It has the asks in its memory."""
     desk.asks("aaaa2222")
-    with desk.store.home.hold(LISTENER, "hermes listen"):
+    with desk.store.home.hold("hermes listen"):
         status, said, errors = desk.run("database")
     assert (status, said) == (3, "")
     assert "hermes listen (pid" in errors
