@@ -10,7 +10,7 @@ from hermes.commands import install
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import service_state
 from hermes.commands.service.machine import Machine, ServiceState, run_command
-from hermes.commands.status.table import IDLE, span
+from hermes.commands.status.table import DEAF_S, IDLE, span
 from hermes.commands.stores import of_this_machine
 from hermes.errors import StoreError
 from hermes.hook import runtime, spool
@@ -21,7 +21,6 @@ from hermes.storage.store import Store
 
 AREA = Area("Listener")
 
-DEAF_S: Final = 120.0
 JAM_S: Final = 60.0
 ASKED_S: Final = 1.5
 """Time limit of each of the three commands that ask the service manager."""

@@ -32,7 +32,8 @@ WIDE = 200
 LOOK_S = 1.0
 """The pause of `--watch` between two looks."""
 IDLE = "nobody listens now; the plugin starts a listener when the agent asks"
-_SILENT_S = 120.0
+DEAF_S = 120.0
+"""After so long without a successful poll something is wrong."""
 SILENT_S = 180.0
 """After so long without a successful poll `--check` fails. One comes every half minute, and is saved soon after."""
 _LAST_MINUTES_S = 300.0
@@ -150,7 +151,7 @@ def _about_telegram(listener: ListenerStatus, at_s: float) -> Row:
     ago = Text(f"reached {span(at_s - listener.last_poll_s)} ago")
     if not listener.running:
         return _IDLE, name, ago
-    return _GOOD if at_s - listener.last_poll_s < _SILENT_S else _WARNING, name, ago
+    return _GOOD if at_s - listener.last_poll_s < DEAF_S else _WARNING, name, ago
 
 
 def _about_phone(listener: ListenerStatus) -> list[Row]:
