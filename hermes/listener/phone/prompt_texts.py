@@ -34,7 +34,7 @@ ARRIVING_S: Final = 2.0
 TOASTS: Final = {
     "withdrawn": "Cancelled",
     "late": "It is already on its way",
-    "now": "On its way",
+    "now": "All right, I send it",
     "again": "I send it again",
     "stopping": "Stopping",
     "moved": "All right",

@@ -587,7 +587,7 @@ async def test_a_voice_note_that_waited_too_long_for_a_yes_asks_for_it_again(des
     line = await desk.home.person.sees(" min. 🎤 I heard: Fix it – shall I send that?", buttons=True)
     assert not line.silent
     await desk.home.person.gone(before)
-    assert await desk.home.person.taps(line, "✅ Send") == "On its way"
+    assert await desk.home.person.taps(line, "✅ Send") == "All right, I send it"
     await until(lambda: desk.desk.received, "the prompt at the desk")
     assert came(desk) == [("Fix it", ())]
 

@@ -252,6 +252,16 @@ async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
     assert not desk.prompts()
 
 
+async def test_a_text_that_waits_for_a_turn_is_not_called_on_its_way(desk: Desked, shop: Source) -> None:
+    """The session that the person chose is at work."""
+    await desk.notice(shop)
+    desk.desk.sessions[shop.session_id].is_busy = True
+    desk.home.person.write("Rename it")
+    asked = await desk.home.person.sees("What is this for?")
+    assert await desk.home.person.taps(asked, "Fix login flow") == "All right, I send it"
+    await desk.home.person.sees("⏳ Waits for the current turn")
+
+
 async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desked, shop: Source) -> None:
     """Not before; and "Nothing" is the end of it."""
     await desk.notice(shop)
@@ -259,7 +269,7 @@ async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desk
     asked = await desk.home.person.sees("What is this for?")
     assert asked.labels == (("Fix login flow",), ("Nothing",))
     assert not desk.desk.received
-    assert await desk.home.person.taps(asked, "Fix login flow") == "On its way"
+    assert await desk.home.person.taps(asked, "Fix login flow") == "All right, I send it"
     await desk.came("Rename it")
     await desk.home.person.sees("▶️ Working")
     desk.home.person.write("Or not")
@@ -776,7 +786,7 @@ async def test_steer_and_stop(desk: Desked, shop: Source) -> None:
     desk.home.person.write("Second", to=line)
     second = await desk.home.person.sees("Waits for the current turn")
     await desk.came("First")
-    assert await desk.home.person.taps(second, "Send now") == "On its way"
+    assert await desk.home.person.taps(second, "Send now") == "All right, I send it"
     await desk.came("First", "Second")
     assert await desk.home.person.taps(line, "⏹ Stop") == "Sure? One more tap."
     await desk.home.person.taps(line, "Back")
