@@ -226,7 +226,8 @@ def prompts_off(machine: str) -> Screen:
 
 def only_words() -> Screen:
     """Return the answer to a sticker, a place or a contact for a session."""
-    return note("I can take words, pictures and files. Please type your prompt, or send one of these.")
+    what = "I can take words, and the pictures and files that the agent takes."
+    return note(f"{what} Please type your prompt, or send one of these.")
 
 
 def voice_off(machine: str) -> Screen:
