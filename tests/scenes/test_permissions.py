@@ -231,6 +231,33 @@ def test_one_rejection_ends_all_of_its_session(start: Callable[..., Guarded]) ->
 
 
 @BY_SERVER
+def test_a_reason_beside_another_permission_ends_the_turn(start: Callable[..., Guarded]) -> None:
+    """The other one is refused without it; the phone promises only that the agent gets the reason."""
+    guard = start()
+    session = guard.session({"tools": [bash("echo a"), bash("ls b")]})
+    guard.stage.phone.tap(guard.stage.asked(RUN), WHY)
+    assert "goes on" not in guard.stage.phone.message_with("Write why not").text
+    guard.stage.phone.write("use c")
+    guard.opencode.wait_idle(session)
+    guard.stage.over()
+    assert sum("with the following feedback: use c" in said for said in guard.outputs(session)) == 1
+    messages = guard.opencode.request("GET", f"/session/{session}/message", guard.directory).json()
+    assert [one["info"]["role"] for one in messages] == ["user", "assistant"], "the model was not called again"
+
+
+@BY_SERVER
+def test_a_refusal_in_a_subagent_lets_its_root_go_on(start: Callable[..., Guarded]) -> None:
+    """Contract 7: it ends the turn of the subagent alone."""
+    guard = start()
+    child = script([bash("echo child")], f"child-{uuid.uuid4().hex[:6]}")
+    task = {"tool": "task", "args": {"description": "look", "prompt": child, "subagent_type": "general"}}
+    session = guard.session(task)
+    guard.taps_twice(guard.stage.asked("echo child"), REFUSE, "Yes, refuse", "Refuse?")
+    assert guard.opencode.final_text(session).startswith("FINAL: ")
+    guard.stage.over()
+
+
+@BY_SERVER
 def test_a_subagents_permission_names_its_root(start: Callable[..., Guarded]) -> None:
     """Contract 7: it comes from the child session; allowed there, the child goes on."""
     guard = start()

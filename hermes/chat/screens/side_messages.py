@@ -112,7 +112,7 @@ def _typing_why(entry: Entry, look: Look) -> SideScreen:
         asked = "Reply to this with why not. " if hears else f"Reply to this with why not. {_UNHEARD} "
         return SideScreen(note(asked, code(entry), force_reply=True), fresh=True)
     rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)
-    what = "The agent gets it, and goes on." if hears else _UNHEARD
+    what = "The agent gets it." if hears else _UNHEARD
     return SideScreen(note(f"Write why not, as your next message. {what}", rows=rows))
 
 

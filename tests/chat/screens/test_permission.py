@@ -298,7 +298,7 @@ def test_the_way_to_a_refusal_with_a_word() -> None:
     """After ✏️ the next message is it; any other is offered as one, with the button that allows named."""
     armed = replace(asked(), state=State(answers=(Answer(),), armed=Armed(0, ANN.id)))
     assert labels(main(armed, LOOK))[1][0] == "✏️ Cancel typing"
-    assert "The agent gets it, and goes on." in sides(armed, LOOK)["typing"].screen.text
+    assert "as your next message. The agent gets it." in sides(armed, LOOK)["typing"].screen.text
     assert sides(armed, GROUP)["typing"].screen.force_reply
     offered = replace(asked(), state=State(answers=(Answer(),), offer=Offer(0, ANN, 7, "yes")))
     offer = sides(offered, LOOK)["offer"].screen
