@@ -112,7 +112,7 @@ async def _waited(it: Asking, context: Context[Any, Any]) -> Told:
     try:
         while not (await asyncio.wait((told,), timeout=PROGRESS_S))[0]:
             waited_s = time.monotonic() - began_s
-            await context.report_progress(waited_s, message=f"asked on the phone {waited_s:.0f} s ago")
+            await context.report_progress(waited_s, message=f"no answer yet, after {waited_s:.0f} s")
         return told.result()
     finally:
         told.cancel()

@@ -72,20 +72,24 @@ async def test_an_answer_comes_back(home: House) -> None:
     assert "✅ SQLite" in home.person.message(asked.message_id).text
 
 
-async def test_who_waits_hears_that_it_does(home: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Progress, since clients that hear nothing give up."""
+@pytest.mark.parametrize("telegram", ["there", "away"])
+async def test_who_waits_hears_that_it_does(home: House, telegram: str) -> None:
+    """Progress, since clients that hear nothing give up; it does not say that the question is on the phone."""
     heard: list[str] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(message or "")
 
+    if telegram == "away":
+        home.api.control.fault(method="sendMessage", action="error", status=502, times=1000)
     async with client(home) as session:
         call = asyncio.create_task(session.call_tool("ask_user", {"questions": QUESTIONS}, progress_callback=hear))
-        asked = await home.person.sees(ASKED, buttons=True)
         await until(lambda: heard, "progress")
-        home.person.tap(asked, "Pg")
+        assert (home.person.find(ASKED) is not None) == (telegram == "there")
+        home.api.control.clear_faults()
+        home.person.tap(await home.person.sees(ASKED, buttons=True), "Pg")
         await call
-    assert heard[0].startswith("asked on the phone ")
+    assert heard[0].startswith("no answer yet, after ")
 
 
 @pytest.mark.parametrize(
