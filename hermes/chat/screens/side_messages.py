@@ -59,9 +59,9 @@ def _beside_open(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         found["offer"] = _offer(entry, entry.state.offer)
     if entry.state.declined:
         found["declined"] = _declined(entry)
-    # A tap on "Stop now" starts the time again, but the message stays for the second tap.
+    # A tap on "Stop now" starts the time again, but the message stays for the second tap if there is an end.
     is_sure_asked = entry.state.confirm == "reject" and any(one.kind == "final_call" for one in entry.phone.sides)
-    if entry.timing.called or is_sure_asked:
+    if entry.timing.called or (is_sure_asked and entry.timing.expires_at is not None):
         found["final_call"] = _final_call(entry, look)
     if entry.timing.reminded > 0:
         found["reminder"] = _reminder(entry, look)

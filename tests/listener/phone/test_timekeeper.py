@@ -153,6 +153,20 @@ async def test_stop_now_is_confirmed_where_it_was_tapped(home: House) -> None:
         assert home.entry().timing.called is False
 
 
+async def test_a_call_that_lost_its_limit_gives_no_end(home: House) -> None:
+    """Two people tap its buttons at once: the second tap on "Stop now" is asked for where the question is."""
+    async with home.still() as listener:
+        (shown,) = await asked(home, "Which one?")
+        await home.ticks(CALL_S + 1)
+        call = await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        home.person.tap(call, "Stop now")
+        home.person.tap(call, "No limit")
+        await listener._parts.phone.updates.step(longest_s=0)
+        await until(lambda: "Yes, stop" in str(home.person.message(shown.message_id).labels), "the second question")
+        await home.person.gone(call)
+
+
 async def test_stop_now_that_nobody_confirms_is_called_again(home: House) -> None:
     """Aloud, in a new message: nothing expires without that."""
     async with home.still() as listener:
