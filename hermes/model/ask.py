@@ -45,7 +45,8 @@ class Capabilities:
     - `tells_answers`: although `reports` is false, the agent reports the answers to questions (not to permissions), so
       that its silence proves nothing about those.
     - `hears_reason`: the agent's model reads the reason of a refusal.
-    - `always_stays`: an "always" is kept for the project; else it holds until the agent restarts.
+    - `always_stays`: an "always" is kept for the project, which all copies of a repository are; else it holds until the
+      agent restarts.
     - `post_after_s`: the agent may take back an ask that is younger than this, so it is not posted before.
     - `gives_up_after_s`: the agent may end a turn in which nothing happened for so long, and its asks; 0: it does not.
     - `else_first`: the agent's own timer takes the first option if no option is recommended.

@@ -29,6 +29,7 @@ _TOOL: Final = 60
 TRAIL_LINES: Final = 8
 _TRAIL_LINE: Final = 80
 _WORD: Final = 300
+_KEPT: Final = ", and of other copies of its repository, for good."
 
 _HEADINGS: Final[Mapping[PermissionKind, str]] = {
     "command": "wants to run:",
@@ -162,7 +163,7 @@ def always(entry: Entry, permission: Permission) -> list[Line]:
         line(
             "In all sessions of ",
             *((where,) if where.text else ("this project",)),
-            ", for good." if entry.ask.capabilities.always_stays else f", until {_who(entry, 'the agent')} restarts.",
+            _KEPT if entry.ask.capabilities.always_stays else f", until {_who(entry, 'the agent')} restarts.",
         ),
     ]
 

@@ -242,7 +242,10 @@ async def test_always_says_that_it_stays(home: House, agent: OpenCode2Agent) -> 
     request = agent.ask_permission("shell", ["make"], given={"command": "make"}, save=["make *"], session=session)
     asked = await home.person.sees("make", buttons=True)
     await home.person.taps(asked, "Always…")
-    assert "for good" in (await home.person.sees("Always allow all of this?")).text
+    covered = await home.person.sees("Always allow all of this?")
+    assert ", and of other copies of its repository, for good." in covered.text, (
+        "OpenCode 2 knows a project by its commits"
+    )
     await home.person.taps(asked, "Yes, always")
     await until(lambda: agent.came_of(request), "the reply")
     assert agent.came_of(request) == [(("always",),)]
