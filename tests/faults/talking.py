@@ -245,7 +245,9 @@ class Talk:
         """Write the next letter once the one before is acknowledged."""
         for place, letter in enumerate(self.letters):
             without = (*self._orphans(view), *self._offers(view))
-            is_heard = letter.lines(view) or (letter.is_removed(view) and without)
+            lines = letter.lines(view)
+            hears_more = bool(lines) and self._waits_for_word(letter, lines[-1])
+            is_heard = (lines and not hears_more) or (letter.is_removed(view) and without)
             if letter.ids and not letter.is_unheard and not is_heard:
                 if self.now() > letter.written_s + UNHEARD_S:
                     letter.is_unheard = True
@@ -378,8 +380,8 @@ class Talk:
     def _act(self, letter: Letter, line: ShownMessage) -> None:
         labels = [label for row in line.labels for label in row]
         if line.text.startswith("What is this for?"):
-            if letter.in_pieces and self.now() < letter.written_s + AGAIN_S:
-                return  # another piece may be refused: the person would write the whole again
+            if self._waits_for_word(letter, line):
+                return
             mine = [label for label in labels if self.title in label]
             if mine or self._may_tap(line, "Nothing"):
                 self._tap(line, mine[0] if mine else "Nothing")
@@ -401,6 +403,11 @@ class Talk:
                 self._once(line, "▶️ Send now")
             case "stop":
                 self._once(line, "Yes, stop" if "Yes, stop" in labels else "⏹ Stop")
+
+    def _waits_for_word(self, letter: Letter, line: ShownMessage) -> bool:
+        """Tell whether another piece of an album may still be refused: the person would write the whole again."""
+        is_offer = line.text.startswith("What is this for?")
+        return is_offer and letter.in_pieces and self.now() < letter.written_s + AGAIN_S
 
     def _once(self, line: ShownMessage, label: str) -> None:
         """Tap this, if it is there, and again only after a while."""

@@ -259,18 +259,23 @@ def test_a_text_that_was_not_saved_is_written_again() -> None:
 
 
 def test_a_person_hears_of_each_piece_of_an_album_before_they_say_what_it_is_for() -> None:
-    """A piece that was not saved makes them write the whole again: the other piece must not be sent before."""
+    """A piece that was not saved makes them write the whole again: the other piece must not be sent before.
+
+    Nor do they write anything else meanwhile, which would come first.
+    """
     now_s = 100.0
     talk = a_talk()
     talk.now = lambda: now_s
     talk.letters[0].ids, talk.letters[0].in_pieces, talk.letters[0].written_s = (WROTE, WROTE + 1), True, now_s
+    talk.letters.append(Letter("q1tl", "", "card"))
     asked = shown(7, "What is this for?", "Talk q1t", "Nothing", reply_to=WROTE)
-    talk.step(view(asked))
+    card = shown(3, "Talk q1t 💤 waits for you")
+    talk.step(view(card, asked))
     assert isinstance(talk.phone, Pen)
     assert talk.phone.did == []
     now_s += 3
-    talk.step(view(asked))
-    assert talk.phone.did == ["tap 7 Talk q1t"]
+    talk.step(view(card, asked))
+    assert talk.phone.did[0] == "tap 7 Talk q1t"
 
 
 def test_a_card_that_nobody_knows_any_more_is_looked_for_again() -> None:
