@@ -64,6 +64,8 @@ With the store's folder the machine's id is gone: what a hook tells before the l
 OPENING: Final = "plain texts"
 """Among them is /open."""
 LEAVING: Final = frozenset({"store folder removed", "configuration away", "a hostile environment", FULL})
+"""Faults in which a hook may find nobody who can hear it."""
+SPOILT: Final = "configuration bad for a while"
 WRITTEN: Final = ("typed", "why")
 UNTOLD: Final = JUMPS | {"store folder removed"}
 """Faults after which the end of a turn may be told to nobody.
@@ -406,7 +408,7 @@ class Round:
             waiting = self.world.programs.asks.get(person.ask.request_id)
             if waiting is not None and waiting.late_s * self.world.pace > TAKEN_GRACE_S:
                 person.ask.ended_by.add("silent")
-            if waiting is None or waiting.alive or not (person.time_was_up or LEAVING & set(self.kinds)):
+            if waiting is None or waiting.alive or not (person.time_was_up or may_leave(set(self.kinds))):
                 continue
             if FULL in self.kinds or not waiting.is_answered:
                 person.ask.ended_by.add("left")
@@ -552,6 +554,11 @@ class Round:
 
     def _asked(self) -> int:
         return sum(int(agent.do("request_count")) for agent in self.world.agents.values())
+
+
+def may_leave(kinds: set[str]) -> bool:
+    """Tell whether a hook may find nobody who can hear it: without its configuration no listener starts again."""
+    return bool(LEAVING & kinds) or (SPOILT in kinds and bool(ENDINGS & kinds))
 
 
 def _size(file: Path) -> int:

@@ -21,6 +21,7 @@ from tests.faults.asks import Ask, token
 from tests.faults.faults import ALONE, CATALOGUE, ENDINGS, IN_GROUPS, LONELY, MILD, WORDLESS
 from tests.faults.person import PART
 from tests.faults.programs import NAMES, Programs
+from tests.faults.round import SPOILT, may_leave
 from tests.faults.test_laws import a_message, a_person, a_view, an_ask, told
 from tests.faults.trap import trapping
 from tests.faults.twins import ALLOW, Twins
@@ -127,7 +128,21 @@ def test_a_long_answer_is_told_by_its_ends() -> None:
 
 def test_every_kind_that_is_spoken_of_is_there() -> None:
     """A misspelt one would never be left out, nor be alone."""
-    assert {*ALONE, *ENDINGS, *IN_GROUPS, *LONELY, *MILD, *WORDLESS} <= CATALOGUE.keys()
+    assert {*ALONE, *ENDINGS, *IN_GROUPS, *LONELY, *MILD, *WORDLESS, SPOILT} <= CATALOGUE.keys()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "may"),
+    [
+        ({SPOILT, "host name changed"}, True),
+        ({SPOILT, "telegram frozen"}, False),
+        ({"host name changed"}, False),
+        ({"configuration away"}, True),
+    ],
+)
+def test_a_hook_may_leave_only_if_no_listener_can_hear_it(kinds: set[str], may: bool) -> None:
+    """One that runs goes on without its configuration; one that ended cannot start again."""
+    assert may_leave(kinds) is may
 
 
 def test_a_host_name_of_ones_own_is_not_the_machines() -> None:
