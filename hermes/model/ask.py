@@ -68,8 +68,13 @@ class Capabilities:
 
 
 def folder_name(directory: str) -> str:
-    """Return the name of a folder without those above it, "" if it has none. On Windows a backslash parts them."""
-    return directory.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    """Return the name of a folder without those above it, "" if it has none."""
+    return _with_slashes(directory).rpartition("/")[2]
+
+
+def _with_slashes(directory: str) -> str:
+    """Return a path without a slash at its end. A backslash parts folders on Windows; else it is part of a name."""
+    return (directory if directory.startswith("/") else directory.replace("\\", "/")).rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +113,8 @@ class Source:
 
     def is_in(self, projects: Sequence[str]) -> bool:
         """Tell whether its folder is one of `projects`, each a whole path or the name of a folder."""
-        names = {self.directory.rstrip("/\\"), folder_name(self.directory)} - {""}
-        return any(one.rstrip("/\\") in names for one in projects)
+        names = {_with_slashes(self.directory), folder_name(self.directory)} - {""}
+        return any(names & {one.rstrip("/"), _with_slashes(one)} for one in projects)
 
 
 OnExpiry = Literal["reject", "recommended", "skip", "keep"]

@@ -278,6 +278,10 @@ def test_a_reply_to_another_session_is_no_part() -> None:
         ("C:\\work\\shop", ("C:\\work\\shop\\",), True),
         ("C:\\work\\shop", ("work",), False),
         ("C:\\", ("",), False),
+        ("C:\\work\\shop", ("C:/work/shop",), True),
+        ("/home/dev/a\\shop", ("shop",), False),
+        ("/home/dev/a\\shop", ("a\\shop",), True),
+        ("/home/dev/shop\\", ("/home/dev/shop",), False),
     ],
 )
 def test_the_projects_of_the_configuration(directory: str, projects: tuple[str, ...], is_it: bool) -> None:
