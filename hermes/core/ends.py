@@ -52,7 +52,7 @@ def is_ours(entry: Entry, verdict: Verdict, meant: Verdict | None) -> bool:
 
 
 def is_elsewhere(outcome: Outcome) -> bool:
-    """Tell whether the ask ended without a decision from the phone or by the timer, or in spite of one."""
+    """Tell whether something else ended the ask than the decision of the phone or of the timer."""
     return outcome.kind in {"answered_at_desk", "rejected_at_desk", "gone"}
 
 

@@ -178,7 +178,7 @@ class Home:
                     disk.own_folder(self.root / name)
 
     def listener(self) -> process_lock.Holder | None:
-        """Return the process that holds the lock of the listener, or None."""
+        """Return the holder of the listener's lock: a listener, or a command that keeps it away; None without one."""
         with disk.reading(self._lock_of_listener.parent):
             return process_lock.holder(self._lock_of_listener)
 

@@ -33,7 +33,7 @@ LOOK_S = 1.0
 """The pause of `--watch` between two looks."""
 IDLE = "nobody listens now; the plugin starts a listener when the agent asks"
 DEAF_S = 120.0
-"""After so long without a successful poll something is wrong."""
+"""After so long without a successful poll a sign warns of it, here and in `hermes doctor`."""
 SILENT_S = 180.0
 """After so long without a successful poll `--check` fails. One comes every half minute, and is saved soon after."""
 _LAST_MINUTES_S = 300.0
