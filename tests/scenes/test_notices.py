@@ -125,7 +125,7 @@ def test_a_turn_that_cannot_reach_its_model_is_told_while_it_tries(
     opencode.prompt(session, [{"status": 503}])
     noticed.ended("🔁 Fix login flow: the script says so · 5th try at ")
     opencode.abort(session)
-    noticed.ended("🔁 Fix login flow: the script says so · over after 4 failed tries")
+    noticed.ended("🔁 Fix login flow: the script says so · 4 tries failed")
     opencode.wait_idle(session)
     assert told(noticed) == []
 
@@ -150,4 +150,4 @@ def test_a_turn_that_ends_while_it_tries_is_no_longer_said_to_try(
         stage.stop()
         opencode.abort(session)
         stage.start()
-    stage.ended("🔁 Fix login flow: the script says so · over after 4 failed tries")
+    stage.ended("🔁 Fix login flow: the script says so · 4 tries failed")

@@ -285,7 +285,7 @@ def reposted(count: int, *, coming: int = 0) -> Screen:
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
     here = "Here is one" if count == 1 else f"Here are {count}"
-    if coming:
+    if coming > 0:  # one may have ended meanwhile
         others = "the other one comes by itself" if coming == 1 else "the others come by themselves"
         return note(f"{here} of the {count + coming} that are open; {others}:")
     return note("Here is the one that is open:" if count == 1 else f"Here are the {count} that are open:")

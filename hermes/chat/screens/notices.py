@@ -50,7 +50,7 @@ def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
     at = clock(retry.next_s, look, near_s=retry.since_s)
     said = line("🔁 ", named, ": ", why, f" · {_th(retry.attempt + 1)} try at {at}")
     if shown.is_over:
-        said = line("🔁 ", named, ": ", why, f" · over after {retry.attempt} failed tries")
+        said = line("🔁 ", named, ": ", why, f" · {retry.attempt} tries failed")
     origin = dotted([project(retry.source), agent_at(retry.agent_name, retry.source)])
     can_stop = not shown.is_over and look.may_write(retry.source)
     rows = ((of_record(notice_id, "⏹ Stop it", StopTurn()),),) if can_stop else ()

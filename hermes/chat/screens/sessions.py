@@ -97,7 +97,7 @@ def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
 
     def lines(caps: Caps) -> list[Line]:
         head = line(phrase(called(target), _TITLE), f" {state}{told.get(card.stop, '')}{muted}")
-        asks = [line("❓ ", phrase(ask, _NAME, "bold"), " waits for your answer.") for ask in open_asks[:3]]
+        asks = [line("❓ ", phrase(ask, _NAME, "bold"), " waits for an answer.") for ask in open_asks[:3]]
         words = ending(target.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
         return [head, *asks, line(words), origin(target)]
 

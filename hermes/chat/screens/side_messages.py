@@ -37,7 +37,7 @@ from hermes.model.state import Offer
 _HOUR_S: Final = 3600
 _ANSWER: Final = 300
 _NAME: Final = 40
-_UNHEARD: Final = "The agent goes on, but it only hears that the command could not be run, not why."
+_UNHEARD: Final = "The agent only hears that the command could not be run, not why."
 _AGAIN: Final = "Please answer again. "
 
 
@@ -117,10 +117,11 @@ def _typing_why(entry: Entry, look: Look) -> SideScreen:
 
 
 def _offer_refusal(entry: Entry, offer: Offer) -> SideScreen:
+    hears = entry.ask.capabilities.hears_reason
     words = shortened(one_line(offer.text), LIMITS.columns - len("Refuse, say “”"))
-    use = press(entry, f"Refuse, say “{words}”", TakeOffer(offer.message_id, on=True))
+    use = press(entry, f"Refuse, say “{words}”" if hears else "Refuse", TakeOffer(offer.message_id, on=True))
     no = press(entry, "No", TakeOffer(offer.message_id, on=False))
-    why = ", and tell the agent that?" if entry.ask.capabilities.hears_reason else f" for that reason? {_UNHEARD}"
+    why = ", and tell the agent that?" if hears else f" for that reason? {_UNHEARD}"
     asked = note("Refuse ", name(entry.ask, 0), f"{why} To allow it, tap its button.")
     return SideScreen(replace(asked, rows=((use,), (no,))))
 

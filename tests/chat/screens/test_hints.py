@@ -190,6 +190,7 @@ def test_open_questions_are_counted(count: int, said: str) -> None:
     ("count", "coming", "said"),
     [
         (1, 0, "Here is the one that is open:"),
+        (1, -1, "Here is the one that is open:"),
         (1, 2, "Here is one of the 3 that are open; the others come by themselves:"),
         (2, 1, "Here are 2 of the 3 that are open; the other one comes by itself:"),
     ],

@@ -129,7 +129,7 @@ def test_a_turn_that_keeps_trying_says_why_and_when() -> None:
     assert keeps_trying("n1", shown, elsewhere).rows == (), "a tap on it could only be refused"
     assert keeps_trying("n1", shown, replace(elsewhere, projects=("api", "shop-api"))).rows == can.rows
     over = keeps_trying("n1", replace(shown, is_over=True), replace(LOOK, prompted={"opencode": PromptAbilities()}))
-    assert over.text.splitlines()[0].endswith(": rate limit · over after 5 failed tries")
+    assert over.text.splitlines()[0].endswith(": rate limit · 5 tries failed")
     assert over.rows == ()
 
 

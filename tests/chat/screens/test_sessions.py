@@ -147,7 +147,7 @@ def test_a_card_tells_of_open_questions_and_the_last_words() -> None:
     """The questions have their own buttons, above the card or below it."""
     source = replace(SOURCE, last_text="Both tests pass now.")
     screen = session_card(card(target=replace(TARGET, source=source)), ("Database",), LOOK)
-    assert "❓ **Database** waits for your answer.\n›Both tests pass now." in shown(screen)
+    assert "❓ **Database** waits for an answer.\n›Both tests pass now." in shown(screen)
 
 
 def test_each_button_does_what_it_says() -> None:

@@ -264,7 +264,7 @@ async def test_a_refusal_and_a_reason(home: House, agent: OpenCode2Agent) -> Non
     request = agent.ask_permission("shell", ["ls"], given={"command": "ls -l"})
     asked = await home.person.sees("ls -l", buttons=True)
     await home.person.taps(asked, "✏️ Refuse with a reason")
-    await home.person.sees("it only hears that the command could not be run, not why")
+    await home.person.sees("The agent only hears that the command could not be run, not why")
     home.person.write("Not there")
     await until(lambda: agent.came_of(request), "the reply")
     assert agent.came_of(request) == [(("reject", "Not there"),)]
@@ -279,8 +279,11 @@ async def test_a_reason_that_nobody_asked_for_is_not_offered_as_one_that_is_read
     await home.noted(await home.person.sees("ls -l", buttons=True))
     home.person.write("Not there")
     offered = await home.person.sees("for that reason?", buttons=True)
-    assert "it only hears that the command could not be run, not why. To allow it, tap its button." in offered.text
+    assert (
+        "The agent only hears that the command could not be run, not why. To allow it, tap its button." in offered.text
+    )
     assert "tell the agent" not in offered.text
+    assert offered.labels[0] == ("Refuse",)
 
 
 async def test_a_change_shows_what_it_changes(home: House, agent: OpenCode2Agent) -> None:
@@ -691,9 +694,7 @@ async def test_a_turn_whose_server_ended_no_longer_tries(home: House, agent: Ope
     agent.away(killed=how == "restarted")
     if how == "restarted":
         agent.back()
-    await until(
-        lambda: " · over after 4 failed tries" in home.person.message(shown.message_id).text, "that it tries no more"
-    )
+    await until(lambda: " · 4 tries failed" in home.person.message(shown.message_id).text, "that it tries no more")
 
 
 @pytest.mark.parametrize("is_tapped", [False, True])

@@ -243,7 +243,7 @@ async def trying(home: House, session: str, title: str, *, server: str = "oc1") 
     return shown
 
 
-NO_LONGER = " · over after 4 failed tries"
+NO_LONGER = " · 4 tries failed"
 
 
 @pytest.mark.parametrize("how", ["its server was restarted", "no event told", "nobody listened"])
@@ -272,8 +272,7 @@ async def test_a_turn_whose_next_try_succeeds_did_not_give_up(home: House) -> No
     tries = await trying(home, session, "Fix login flow")
     home.agent.answer(request, [["SQLite"]])
     await home.person.sees("✅ Fix login flow is done")
-    await until(lambda: NO_LONGER in home.person.message(tries.message_id).text, "that it tries no more")
-    assert "it tried" not in home.person.message(tries.message_id).text
+    await until(lambda: NO_LONGER in home.person.message(tries.message_id).text, "how often it tried")
 
 
 async def test_a_turn_that_keeps_trying_at_another_server_is_left_to_that_one(home: House) -> None:
