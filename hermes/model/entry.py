@@ -62,7 +62,7 @@ class Timing:
       posted and has no end waits until somebody answers it.
     - `until_s`: the end as the phone shows it (epoch).
     - `away_at`: the value of the answerable clock when the machine of the ask was missed, None while it is there. Until
-      it is back, no time to answer passes.
+      it is back, no time to answer passes. It stays once the ask is decided.
     - `called`, `reminded`: whether the final call was made, and the number of reminders, both since the last start.
     """
 
@@ -106,7 +106,7 @@ class Entry:
 
     @property
     def is_out_of_reach(self) -> bool:
-        """Tell whether an answer waits, or would wait, because its agent or the whole machine cannot be reached."""
+        """Tell whether an answer waits or waited, or would wait, because its agent or the machine cannot be reached."""
         return self.state.away or self.timing.away_at is not None
 
     def unposted(self) -> Entry:

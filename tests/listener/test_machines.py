@@ -377,7 +377,7 @@ async def test_the_time_of_a_question_stands_still_while_its_machine_is_away(thr
     assert not workstation.agent.came_of(request_id)
     await workstation.start(settle=False)
     await until(lambda: workstation.agent.came_of(request_id), "the answer")
-    await laptop.person.sees("✅")
+    await laptop.person.sees("✅ Delivered to ")
 
 
 async def test_a_final_call_gives_no_time_while_the_machine_is_away(three: tuple[Machine, ...]) -> None:

@@ -80,7 +80,7 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
         return {} if is_elsewhere(outcome) else {"expired": _expired(entry, look)}
     if is_elsewhere(outcome):
         return {"too_late": _too_late(entry, look)}
-    return {"delivered": _delivered(entry)} if state.away else {}
+    return {"delivered": _delivered(entry)} if entry.is_out_of_reach else {}
 
 
 # --- while it is open -----------------------------------------------------------------------------

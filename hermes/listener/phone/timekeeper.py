@@ -89,17 +89,18 @@ class Timekeeper:
     async def _looked_for(self, entry: Entry) -> Entry:
         """Note whether the machine of the ask is away. Raises Conflict, Missing."""
         clock, now_s = self._times.clock, self._entries.now()
-        is_away = self._machines.is_away(entry.ask.source.machine)
-        if is_away is not (entry.timing.away_at is not None):
-            log.info("entry %s: its machine is %s", entry.id, "away" if is_away else "back")
-            entry = await self._entries.change(
-                entry.id,
-                lambda found: replace(
-                    found, timing=clock.missed(found.timing) if is_away else clock.back(found.timing, now_s=now_s)
-                ),
-                seen=entry,
-            )
-        return entry
+        is_away, is_noted = self._machines.is_away(entry.ask.source.machine), entry.timing.away_at is not None
+        # The end of a decision that had to wait for its machine is told by a message of its own: it stays noted.
+        if is_away is is_noted or (is_noted and entry.state.phase != "open"):
+            return entry
+        log.info("entry %s: its machine is %s", entry.id, "away" if is_away else "back")
+        return await self._entries.change(
+            entry.id,
+            lambda found: replace(
+                found, timing=clock.missed(found.timing) if is_away else clock.back(found.timing, now_s=now_s)
+            ),
+            seen=entry,
+        )
 
     async def _look_at(self, entry: Entry) -> None:
         """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""

@@ -188,11 +188,14 @@ def test_the_hour_of_an_expiry_is_known_without_a_timing() -> None:
 
 
 def test_a_late_delivery_is_told_aloud() -> None:
-    """Only where the phone had said that the agent was away."""
+    """Only if the phone had said that the agent, or its machine, was away."""
     late = entry(DATABASE, state=settled(Outcome("answered", AT_1812), SQLITE, away=True))
     assert said(late) == {"delivered": "✅ Delivered to Fix login flow: **SQLite** · #k7"}
     assert sides(late, LOOK)["delivered"].lasting
-    assert said(entry(DATABASE, state=settled(Outcome("answered", AT_1812), SQLITE))) == {}
+    ended = settled(Outcome("answered", AT_1812), SQLITE)
+    assert said(entry(DATABASE, state=ended)) == {}
+    elsewhere = entry(DATABASE, state=ended, timing=replace(CALLED, away_at=60.0))
+    assert said(elsewhere) == said(late)
     untitled = entry(
         *THREE,
         state=settled(Outcome("answered", AT_1812), Decision("answer", AT_1812, GIVEN, ANN), away=True),
