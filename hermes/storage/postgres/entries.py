@@ -1,4 +1,4 @@
-"""The open asks in the database.
+"""The asks in the database.
 
 Each change names the revision that it began with. If another process was first, the ask is read again and the change
 is made again from there. If the connection breaks in the statement, the ask is read again too, to see whether it was
@@ -7,38 +7,36 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError
+from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError, TooNew, Unreadable
 from hermes.model.entry import Entry, Phone
 from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
+from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, joined, surveyed
-from hermes.storage.postgres.writing import MOST_TRIES, TELL, Writer, surely
+from hermes.storage.postgres.statements import MOST_TRIES, OWNER, TELL, Statements, surely
 from hermes.storage.store import Survey
 
-OWNER: Final = """
-coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s), current_user)
-"""
-"""The user of the machine that a row is for."""
-
-_CREATE: Final = f"""
+_INSERT: Final = f"""
 INSERT INTO hermes.entries
-    (bot, id, machine, owner, agent, wait_id, code, phase, revision, asked_s, body {{phone}})
+    (bot, id, machine, owner, agent, wait_id, code, phase, revision, asked_s, body {{phone_column}})
 SELECT %(bot)s, %(id)s, %(machine)s, {OWNER}, %(agent)s, %(wait_id)s, %(code)s, %(phase)s, %(revision)s, %(asked_s)s,
     %(body)s::json {{phone_value}}
 WHERE {IS_HELD}
-ON CONFLICT (bot, id) {{on_conflict}}
-RETURNING {TELL}
+ON CONFLICT (bot, id)
 """
-_KEEP: Final = """
+_CREATE: Final = f"{_INSERT} DO NOTHING RETURNING {TELL}"
+_KEEP: Final = f"""
+{_INSERT}
 DO UPDATE SET code = excluded.code, phase = excluded.phase, revision = excluded.revision, wait_id = excluded.wait_id,
-    body = excluded.body {phone_again}
+    body = excluded.body {{phone_again}}
 WHERE entries.closed_s IS NULL AND entries.revision < excluded.revision
+RETURNING {TELL}
 """
 _CHANGE: Final = f"""
 UPDATE hermes.entries
@@ -56,78 +54,76 @@ _FORGET: Final = f"""
 DELETE FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
 RETURNING {TELL}
 """
-_OPEN: Final = """
-SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL
-"""
-_HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
+_ALL: Final = "SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s"
+_OPEN: Final = f"{_ALL} AND closed_s IS NULL"
+_CLOSED: Final = f"{_ALL} AND closed_s IS NOT NULL"
 _NEXT: Final = " AND id > %(after)s ORDER BY id LIMIT 500"
 """The asks are read in portions, because thousands of them are large as text."""
 _REVISIONS: Final = "SELECT id, revision FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
-_PAUSE_S: Final = 1.0
 _HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s)"
+_HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
+_AGENT: Final = """
+SELECT agent FROM hermes.entries
+WHERE bot = %(bot)s AND machine = %(machine)s AND wait_id = %(wait_id)s AND closed_s IS NOT NULL LIMIT 1
+"""
+_TIME: Final = "least(greatest(closed_s, 0), 1e11)"  # an agent-only user writes it as it likes
+_DAY: Final = f"to_char(to_timestamp({_TIME}) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+_DAYS: Final = f"""
+SELECT {_DAY}, max({_TIME}) FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL GROUP BY 1
+"""
+_FORGET_DONE: Final = f"""
+DELETE FROM hermes.entries
+WHERE bot = %(bot)s AND {IS_HELD} AND id IN (
+    SELECT id FROM hermes.entries
+    WHERE bot = %(bot)s AND closed_s IS NOT NULL AND {_DAY} = ANY(%(days)s)
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING id
+"""
+_PAUSE_S: Final = 1.0
 
 
-class OpenEntries:
-    """The open asks: a part of the store."""
+class Entries:
+    """The asks that this user may see: a part of the store."""
 
-    def __init__(self, writer: Writer, sleep: Callable[[float], Awaitable[None]]) -> None:
-        self._writer = writer
+    def __init__(self, statements: Statements, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._statements = statements
         self._sleep = sleep
-        self._connection = writer.connection
-        self._identity = writer.identity
+        self._identity = statements.identity
         self._log_once = LogOnce()
 
+    # --- open asks ----------------------------------------------------------------------------------------------------
+
     async def survey(self) -> Survey:
-        await self._writer.ready()
         return await self._survey(machine=None)
 
     async def _survey(self, *, machine: str | None) -> Survey:
         """Return the open asks of this machine, or all that this user may see."""
-        statement = self._with_phone(_OPEN) + _of(machine) + _NEXT
         parts: list[Survey] = []
         after = ""
-        while rows := await self._connection.read(statement, self._own(machine) | {"after": after}):
+        while rows := await self._statements.read(_OPEN + _of(machine) + _NEXT, machine=machine, after=after):
             parts.append(surveyed(rows))
             after = rows[-1][0]
         return joined(parts)
 
     async def _revisions(self, *, machine: str | None) -> dict[str, int]:
         """Map the id of each open ask of this machine, or of all, to its revision."""
-        return dict(await self._connection.read(_REVISIONS + _of(machine), self._own(machine)))
-
-    async def _load(self, *, machine: str | None) -> tuple[list[Entry], bool]:
-        """As `_survey`; the rows that cannot be read are logged, and the flag tells that there are some."""
-        survey = await self._survey(machine=machine)
-        for path, why in survey.damaged:
-            self._log_once(str(path), why)
-        for path in survey.too_new:
-            self._log_once(str(path), "a newer Hermes has written it; upgrade this one")
-        return list(survey.entries), bool(survey.damaged or survey.too_new)
+        return dict(await self._statements.read(_REVISIONS + _of(machine), machine=machine))
 
     async def get(self, entry_id: str) -> Entry:
-        await self._writer.ready()
-        rows = []
-        if names.is_id(entry_id):  # ids also come from the phone
-            statement = self._with_phone(_OPEN) + " AND id = %(id)s"
-            rows = await self._connection.read(statement, {"bot": self._identity.bot, "id": entry_id})
-        for row in rows:
-            return as_entry(*row)
-        raise Missing("there is no open ask with such an id")
+        return await self._one(_OPEN, entry_id)
 
     async def new_id(self) -> str:
-        await self._writer.ready()
         while True:
             entry_id = names.random_id()
-            if await self._connection.read(_HAS_ID, {"bot": self._identity.bot, "id": entry_id}) == [(False,)]:
+            if await self._statements.read(_HAS_ID, id=entry_id) == [(False,)]:
                 return entry_id
 
     async def new_code(self, open_entries: Iterable[Entry]) -> str:
-        await self._writer.ready()
         taken = {entry.code for entry in open_entries}
         while True:
             code = names.random_code()
-            values = {"bot": self._identity.bot, "code": code}
-            if code not in taken and await self._connection.read(_HAS_CODE, values) == [(False,)]:
+            if code not in taken and await self._statements.read(_HAS_CODE, code=code) == [(False,)]:
                 return code
 
     async def create(self, entry: Entry) -> Entry:
@@ -136,13 +132,12 @@ class OpenEntries:
         If the outcome is not known it is found out, however long the database is away (unless its disk is full): an ask
         that is told again would be saved twice.
         """
-        await self._writer.ready()
+        await self._statements.ready()
         wanted = self._seen(replace(entry, revision=1))
-        statement = self._with_phone(_CREATE).format(on_conflict="DO NOTHING")
         is_doubtful = False
         while True:
             try:
-                if await self._writer.write(statement, self._values(wanted)):
+                if await self._statements.write(_CREATE, self._values(wanted)):
                     return wanted
                 return await self._made_before(wanted, is_doubtful=is_doubtful)
             except UnknownError:
@@ -151,9 +146,6 @@ class OpenEntries:
                 if not is_doubtful or getattr(error, "disk_full", False):
                     raise
                 await self._sleep(_PAUSE_S)
-
-    def _own(self, machine: str | None) -> dict[str, object]:
-        return {"bot": self._identity.bot, "machine": machine}
 
     async def _made_before(self, wanted: Entry, *, is_doubtful: bool) -> Entry:
         """Return the ask that a doubtful try has made, or its next version. Raises Conflict: it is another one."""
@@ -165,7 +157,7 @@ class OpenEntries:
         raise Conflict(f"there is an ask {wanted.id} already")
 
     async def change(self, entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
-        await self._writer.ready()
+        await self._statements.ready()
         entry = known if known is not None else await self.get(entry_id)
         for _ in range(MOST_TRIES):
             changed = replace(fn(entry), revision=entry.revision)
@@ -175,7 +167,7 @@ class OpenEntries:
                 raise StoreError(f"entry {entry_id} cannot become {changed.id}")
             wanted = self._seen(replace(changed, revision=entry.revision + 1))
             try:
-                if await self._writer.write(self._with_phone(_CHANGE), self._values(wanted, before=entry.revision)):
+                if await self._statements.write(_CHANGE, self._values(wanted) | {"before": entry.revision}):
                     return wanted
                 entry = await self.get(entry_id)
             except UnknownError:
@@ -185,58 +177,75 @@ class OpenEntries:
         raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
 
     async def keep(self, entry: Entry) -> Entry:
-        await self._writer.ready()
+        await self._statements.ready()
         wanted = self._seen(entry)
-        statement = self._with_phone(_CREATE).format(on_conflict=self._with_phone(_KEEP))
-        if await self._writer.write_again(statement, self._values(wanted)):
+        if await self._statements.write_again(_KEEP, self._values(wanted)):
             return wanted
         return await self.get(entry.id)
 
     async def forget(self, entry_id: str) -> None:
         """Remove an open ask. An agent-only user may not do it."""
-        await self._writer.ready()
-        values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)
-        await self._writer.write_again(_FORGET, values)
+        await self._statements.ready()
+        await self._statements.write_again(_FORGET, self._key(entry_id))
 
     async def settle(self, entry_id: str, known: Entry | None = None) -> None:
-        await self._writer.ready()
+        await self._statements.ready()
         if known is None:
             await self.get(entry_id)
-        values = {"bot": self._identity.bot, "id": entry_id} | self._writer.news("entries", entry_id)
         try:
-            is_closed = await self._writer.write(_SETTLE, values)
+            is_closed = await self._statements.write(_SETTLE, self._key(entry_id))
         except UnknownError:
-            await surely(self._writer.write(_SETTLE, values))  # it may be closed already
+            await surely(self._statements.write(_SETTLE, self._key(entry_id)))  # it may be closed already
             is_closed = True
         if not is_closed:
             raise Missing(f"there is no open ask {entry_id}")
+
+    # --- closed asks --------------------------------------------------------------------------------------------------
+
+    async def survey_done(self, since_s: float) -> Survey:
+        return surveyed(await self._statements.read(_CLOSED + " AND closed_s >= %(since_s)s", since_s=since_s))
+
+    async def done(self, entry_id: str) -> Entry:
+        return await self._one(_CLOSED, entry_id)
+
+    async def done_by(self, wait_id: str) -> str | None:
+        await self._statements.ready()
+        rows = await self._statements.read(_AGENT, machine=plain(self._identity.machine), wait_id=wait_id)
+        return str(rows[0][0]) if rows else None
+
+    async def newest_done(self, most: int) -> list[Entry]:
+        found = []
+        for row in await self._statements.read(_CLOSED + " ORDER BY closed_s DESC, id DESC LIMIT %(most)s", most=most):
+            with suppress(Unreadable, TooNew):
+                found.append(as_entry(*row))
+        return found
+
+    async def days_done(self) -> dict[str, float]:
+        return dict(await self._statements.read(_DAYS))
+
+    async def forget_done(self, days: Collection[str]) -> int:
+        """Delete the asks that were closed on these days. Agent-only users delete none."""
+        await self._statements.ready()
+        if not self._identity.sees_phone or not days:
+            return 0
+        return await self._statements.write_again(_FORGET_DONE, {"days": list(days)})
+
+    async def _one(self, statement: str, entry_id: str) -> Entry:
+        if names.is_id(entry_id):  # ids also come from the phone
+            for row in await self._statements.read(statement + " AND id = %(id)s", id=entry_id):
+                return as_entry(*row)
+        raise Missing("there is no ask with such an id")
 
     def _seen(self, entry: Entry) -> Entry:
         """Return the ask as this user reads it."""
         return entry if self._identity.sees_phone else replace(entry, phone=Phone(0))
 
-    def _values(self, entry: Entry, *, before: int = 0) -> dict[str, object]:
-        news = self._writer.news("entries", entry.id)
-        return as_row(entry) | {"bot": self._identity.bot, "before": before} | news
+    def _key(self, entry_id: str) -> dict[str, object]:
+        return {"id": entry_id} | self._statements.news("entries", entry_id)
 
-    def _with_phone(self, statement: str) -> str:
-        """Name the column of the phone in this statement, if this user may see it."""
-        return with_phone(statement, sees_phone=self._identity.sees_phone)
+    def _values(self, entry: Entry) -> dict[str, object]:
+        return as_row(entry) | self._statements.news("entries", entry.id)
 
 
 def _of(machine: str | None) -> str:
     return "" if machine is None else " AND machine = %(machine)s"
-
-
-def with_phone(statement: str, *, sees_phone: bool) -> str:
-    """Name the column of the phone in this statement, or leave it out."""
-    places = {
-        "{phone}": "phone::text" if statement.lstrip().startswith("SELECT") else ", phone",
-        "{phone_value}": ", %(phone)s::json",
-        "{phone_again}": ", phone = excluded.phone",
-        "{phone_set}": ", phone = %(phone)s::json",
-    }
-    for place, words in places.items():
-        without = "NULL" if words == "phone::text" else ""
-        statement = statement.replace(place, words if sees_phone else without)
-    return statement

@@ -11,7 +11,7 @@ from typing import Final
 
 from hermes.errors import Missing, NoRoom
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.writing import Writer
+from hermes.storage.postgres.statements import Statements
 from hermes.storage.prompt_files import MOST_BYTES, check_id
 from hermes.storage.store import PromptFiles
 
@@ -40,26 +40,24 @@ _PROMPTS: Final = "SELECT DISTINCT prompt FROM hermes.files WHERE bot = %(bot)s"
 class PromptFileRows(PromptFiles):
     """The files of the prompts that this user may see; together at most `most_bytes`."""
 
-    def __init__(self, writer: Writer, *, most_bytes: int = MOST_BYTES) -> None:
-        self._writer = writer
+    def __init__(self, statements: Statements, *, most_bytes: int = MOST_BYTES) -> None:
+        self._statements = statements
         self._most_bytes = most_bytes
 
     async def write(self, prompt_id: str, message_id: int, data: bytes) -> None:
-        await self._writer.ready()
         key = self._key(prompt_id) | {"message": message_id, "size": len(data)}
-        [(others,)] = await self._writer.connection.read(_OTHERS, key)
+        [(others,)] = await self._statements.read(_OTHERS, **key)
         if others + len(data) > self._most_bytes:
             raise NoRoom(f"the files in the database would take more than {self._most_bytes // 1_000_000} MB")
         for piece, at in enumerate(range(0, max(len(data), 1), PIECE_BYTES)):
             values = key | {"piece": piece, "data": data[at : at + PIECE_BYTES]}
-            if not await self._writer.write_again(_WRITE, values):
+            if not await self._statements.write_again(_WRITE, values):
                 raise Missing(f"there is no prompt {prompt_id}")
 
     async def read(self, prompt_id: str, message_id: int) -> bytes:
-        await self._writer.ready()
         key = self._key(prompt_id) | {"message": message_id}
         pieces: list[bytes] = []
-        while rows := await self._writer.connection.read(_READ, key | {"piece": len(pieces)}):
+        while rows := await self._statements.read(_READ, **key, piece=len(pieces)):
             [(piece, size)] = rows
             pieces.append(piece)
             if sum(map(len, pieces)) >= size:
@@ -67,14 +65,11 @@ class PromptFileRows(PromptFiles):
         raise Missing(f"the database does not have the file of message {message_id} of prompt {prompt_id}")
 
     async def remove(self, prompt_id: str) -> None:
-        await self._writer.ready()
-        await self._writer.write_again(_REMOVE, self._key(prompt_id))
+        await self._statements.write_again(_REMOVE, self._key(prompt_id))
 
     async def prompt_ids(self) -> set[str]:
-        await self._writer.ready()
-        values = {"bot": self._writer.identity.bot}
-        return {str(prompt_id) for (prompt_id,) in await self._writer.connection.read(_PROMPTS, values)}
+        return {str(prompt_id) for (prompt_id,) in await self._statements.read(_PROMPTS)}
 
     def _key(self, prompt_id: str) -> dict[str, object]:
         check_id(prompt_id)
-        return {"bot": self._writer.identity.bot, "prompt": prompt_id}
+        return {"prompt": prompt_id}

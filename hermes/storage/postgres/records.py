@@ -9,11 +9,10 @@ from typing import Final
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage.codec import Codec
 from hermes.storage.postgres.connection import UnknownError
-from hermes.storage.postgres.entries import OWNER, with_phone
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
 from hermes.storage.postgres.rows import LogOnce, as_columns, as_record, of_machine, usable
-from hermes.storage.postgres.writing import MOST_TRIES, TELL, Writer, surely
+from hermes.storage.postgres.statements import MOST_TRIES, OWNER, TELL, Statements, surely
 from hermes.storage.store import Kind, R, RecordStore
 
 _LONGEST_ID: Final = 255
@@ -21,22 +20,23 @@ _LONGEST_ID: Final = 255
 _ALL: Final = """
 SELECT id, machine, revision, body::text, phone::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s
 """
-_CREATE: Final = f"""
-INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body {{phone}})
+_INSERT: Final = f"""
+INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body {{phone_column}})
 SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json {{phone_value}} WHERE {IS_HELD}
-ON CONFLICT (bot, kind, id) {{on_conflict}}
-RETURNING {TELL}
+ON CONFLICT (bot, kind, id)
 """
-_KEEP: Final = """
-DO UPDATE SET revision = excluded.revision, body = excluded.body {phone_again} {moved}
+_CREATE: Final = f"{_INSERT} DO NOTHING RETURNING {TELL}"
+_KEEP: Final = f"""
+{_INSERT}
+DO UPDATE SET revision = excluded.revision, body = excluded.body {{phone_again}} {{moved}}
 WHERE records.revision < excluded.revision
+RETURNING {TELL}
 """
 _CHANGE: Final = f"""
 UPDATE hermes.records SET revision = %(revision)s, body = %(body)s::json {{phone_set}} {{moved}}
 WHERE bot = %(bot)s AND kind = %(kind)s AND id = %(id)s AND revision = %(before)s AND {IS_HELD}
 RETURNING {TELL}
 """
-_MOVED: Final = f", machine = %(machine)s, owner = {OWNER}"
 _FORGET: Final = f"""
 DELETE FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s AND id = %(id)s AND {IS_HELD}
 RETURNING {TELL}
@@ -46,10 +46,9 @@ RETURNING {TELL}
 class Records(RecordStore[R]):
     """The records of one kind that this user may see."""
 
-    def __init__(self, writer: Writer, kind: Kind, codec: Codec[R]) -> None:
-        self._writer = writer
-        self._connection = writer.connection
-        self._identity = writer.identity
+    def __init__(self, statements: Statements, kind: Kind, codec: Codec[R]) -> None:
+        self._statements = statements
+        self._identity = statements.identity
         self._kind = kind
         self._codec = codec
         self._log_once = LogOnce()
@@ -61,30 +60,28 @@ class Records(RecordStore[R]):
         return [record for record in await self._read(loudly=True) if not isinstance(record, StoreError)]
 
     async def get(self, record_id: str) -> R:
-        await self._writer.ready()
         if _is_id(record_id):
-            for row in await self._connection.read(_ALL + " AND id = %(id)s", self._key(record_id)):
+            for row in await self._statements.read(_ALL + " AND id = %(id)s", kind=self._kind, id=record_id):
                 return self._decoded(*row)
         raise Missing("there is no record with such an id")
 
     async def create(self, record: R) -> R:
-        await self._writer.ready()
+        await self._statements.ready()
         if not _is_id(record.id):
             raise StoreError("a record cannot have such an id")
         wanted = _at(record, 1)
-        statement = self._for_user(_CREATE, on_conflict="DO NOTHING")
         try:
-            is_new = bool(await self._writer.write(statement, self._values(wanted)))
+            is_new = bool(await self._statements.write(_CREATE, self._values(wanted)))
         except UnknownError:
             # If the first statement was done, or is still under way, this one finds the record there.
-            is_new = bool(await surely(self._writer.write(statement, self._values(wanted))))
+            is_new = bool(await surely(self._statements.write(_CREATE, self._values(wanted))))
             is_new = is_new or await surely(self._is_saved(wanted))
         if not is_new:
             raise Conflict(f"there is a record {record.id} already")
         return wanted
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
-        await self._writer.ready()
+        await self._statements.ready()
         record = known
         for _ in range(MOST_TRIES):
             changed = _at(fn(record), record.revision)
@@ -92,7 +89,7 @@ class Records(RecordStore[R]):
                 return record
             wanted = _at(changed, record.revision + 1)
             try:
-                if await self._writer.write(self._for_user(_CHANGE), self._values(wanted, before=record.revision)):
+                if await self._statements.write(_CHANGE, self._values(wanted) | {"before": record.revision}):
                     return wanted
                 record = await self.get(known.id)
             except UnknownError:
@@ -102,26 +99,19 @@ class Records(RecordStore[R]):
         raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
-        await self._writer.ready()
-        statement = self._for_user(_CREATE, on_conflict=self._for_user(_KEEP))
-        if await self._writer.write_again(statement, self._values(record)):
+        await self._statements.ready()
+        if await self._statements.write_again(_KEEP, self._values(record)):
             return record
         return await self.get(record.id)
 
     async def forget(self, record_id: str) -> None:
         """Remove a record. Agent-only users remove none: the phone side does. Raises NotSaved, Deposed."""
-        await self._writer.ready()
+        await self._statements.ready()
         if not _is_id(record_id):
             raise StoreError("there is no record with such an id")
         if not self._identity.sees_phone:
             return
-        news = self._writer.news(self._kind, record_id)
-        await self._writer.write_again(_FORGET, self._key(record_id) | news)
-
-    def _for_user(self, statement: str, **parts: str) -> str:
-        # The user of an agent-only machine writes nothing of the phone's, and cannot move a row to another machine.
-        is_phone = self._identity.sees_phone
-        return with_phone(statement, sees_phone=is_phone).format(moved=_MOVED if is_phone else "", **parts)
+        await self._statements.write_again(_FORGET, self._key(record_id))
 
     async def _is_saved(self, wanted: R) -> bool:
         try:
@@ -130,9 +120,8 @@ class Records(RecordStore[R]):
             return False
 
     async def _read(self, *, loudly: bool = False) -> list[R | StoreError]:
-        await self._writer.ready()
         found: list[R | StoreError] = []
-        for row in await self._connection.read(_ALL, self._key("")):
+        for row in await self._statements.read(_ALL, kind=self._kind):
             try:
                 found.append(self._decoded(*row))
             except (Unreadable, TooNew) as error:
@@ -152,12 +141,11 @@ class Records(RecordStore[R]):
         return _at(record, usable(revision))  # whatever its body says: a change names the revision of the row
 
     def _key(self, record_id: str) -> dict[str, object]:
-        return {"bot": self._identity.bot, "kind": self._kind, "id": record_id}
+        return {"kind": self._kind, "id": record_id} | self._statements.news(self._kind, record_id)
 
-    def _values(self, record: R, *, before: int = 0) -> dict[str, object]:
-        values = {"machine": plain(record.machine), "revision": record.revision, "before": before}
+    def _values(self, record: R) -> dict[str, object]:
         columns = as_columns(self._codec, self._kind, record, sees_phone=self._identity.sees_phone)
-        return self._key(record.id) | values | columns | self._writer.news(self._kind, record.id)
+        return self._key(record.id) | columns | {"machine": plain(record.machine), "revision": record.revision}
 
 
 def _is_id(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Writes under all leases that this process holds, each in one statement that also tells other processes of it."""
+"""The statements of the store. Each write is under all leases of this process, and also tells other processes of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 from hermes.errors import Conflict, Deposed, Missing, NotSaved, StoreError, TooNew, Unreadable
-from hermes.storage.postgres.connection import ANY_COMMIT, Connection, UnknownError
+from hermes.storage.postgres.connection import ANY_COMMIT, Connection, Row, UnknownError
 from hermes.storage.postgres.identity import Identity
 from hermes.storage.postgres.leases import FENCE, Leases
 from hermes.storage.store import Kind
@@ -17,13 +17,31 @@ pg_notify('hermes_' || left(encode(sha256(convert_to(bot::text || ' ' || machine
 pg_notify(%(phone_channel)s, %(news)s), {ANY_COMMIT}
 """
 """What a statement returns, to tell the machine of the row and the phone side (`Identity.channel`)."""
+OWNER: Final = """
+coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machine)s), current_user)
+"""
+"""The user of the machine that a row is for."""
 MOST_TRIES: Final = 50
+
+_OF_PHONE: Final = {
+    "phone": "phone::text",
+    "phone_column": ", phone",
+    "phone_value": ", %(phone)s::json",
+    "phone_again": ", phone = excluded.phone",
+    "phone_set": ", phone = %(phone)s::json",
+    "moved": f", machine = %(machine)s, owner = {OWNER}",
+}
+"""The parts of a statement, by their names in it, that the user of an agent-only machine must leave out.
+
+It sees and writes nothing of the phone's, and cannot move a row to another machine.
+"""
+_OF_AGENT: Final = dict.fromkeys(_OF_PHONE, "") | {"phone": "NULL"}
 
 T = TypeVar("T")
 
 
-class Writer:
-    """The way of all writes."""
+class Statements:
+    """The statements of this process. Before the first one, `learn` finds out who it is."""
 
     def __init__(
         self,
@@ -32,21 +50,24 @@ class Writer:
         leases: Leases,
         learn: Callable[[], Awaitable[None]],
     ) -> None:
-        self.connection = connection
         self.identity = identity
+        self._connection = connection
         self._leases = leases
         self._learn = learn
         self._learning = asyncio.Lock()
         self._is_ready = False
 
     async def ready(self) -> None:
-        """Learn who this process is, before the first statement. Raises StoreError."""
-        if self._is_ready:
-            return
+        """Learn who this process is, unless it is known. Raises StoreError."""
         async with self._learning:
             if not self._is_ready:
                 await self._learn()
                 self._is_ready = True
+
+    async def read(self, statement: str, **values: object) -> list[Row]:
+        """Return the rows of a statement that changes nothing; it can name the `bot`. Raises StoreError."""
+        await self.ready()
+        return await self._connection.read(self._for_user(statement), {"bot": self.identity.bot} | values)
 
     async def write(self, change: str, values: Mapping[str, object]) -> int:
         """Do the change if this process still holds its leases, and return how many rows it has changed.
@@ -54,9 +75,11 @@ class Writer:
         `change` is one statement that returns a column for each row, and has `IS_HELD` as a condition.
         Raises Deposed, NotSaved, Conflict, UnknownError.
         """
+        await self.ready()
+        change = self._for_user(change)
         statement = f"WITH {FENCE}, done AS ({change}) SELECT (SELECT count(*) FROM held), (SELECT count(*) FROM done)"
         fence = self._leases.values()
-        [(held, done)] = await self.connection.write(statement, fence | dict(values))
+        [(held, done)] = await self._connection.write(statement, fence | dict(values))
         if held != fence["leases"]:
             raise self._leases.deposed()
         return int(done)
@@ -74,6 +97,9 @@ class Writer:
             "phone_channel": self.identity.channel(),
             "news": f"{kind} {thing_id} {self.identity.session}",
         }
+
+    def _for_user(self, statement: str) -> str:
+        return statement.format(**(_OF_PHONE if self.identity.sees_phone else _OF_AGENT))
 
 
 async def surely(work: Awaitable[T]) -> T:
