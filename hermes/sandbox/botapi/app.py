@@ -6,7 +6,7 @@ Faults are applied only here: the functions in `methods` do not know about them.
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -61,7 +61,6 @@ class BotSide:
 
     async def __call__(self, request: Request) -> Response:
         """Log one request, apply its fault if there is one, and answer it."""
-        world = self.world
         try:
             self._check_token(request.path_params["token"])
             params = await read_params(request)
@@ -69,37 +68,38 @@ class BotSide:
             return failure(error)
         method = request.path_params["method"]
         method = NAMES.get(method.lower(), method)
-        with world.lock:
-            place = world.calls.begin(method, params.loggable())
-            fault = world.faults.take(method)
-        world.bump()
-        outcome = await self._outcome(request, method, params, fault)
-        with world.lock:
-            status = outcome.response.status_code if outcome.response else 0
-            world.calls.end(place, status, outcome.description)
-        world.bump()
-        if outcome.response is not None:
-            return outcome.response
-        await cut(request)
-        return Response()
+        response = await self._logged(
+            method, params.loggable(), lambda fault: self._outcome(request, method, params, fault)
+        )
+        if response is None:
+            await cut(request)
+        return response or Response()
 
     async def file(self, request: Request) -> Response:
         """Log one download, which is a call of the method "file", and send the file, or break off in the middle."""
-        world, path = self.world, request.path_params["path"]
+        path = request.path_params["path"]
         try:
             self._check_token(request.path_params["token"])
         except ApiError as error:
             return failure(error)
+        response = await self._logged(FILE, {"path": path}, lambda fault: self._downloaded(path, fault))
+        return response or await _broken_off(request)
+
+    async def _logged(
+        self, method: str, params: dict[str, Any], answer: Callable[[Fault | None], Awaitable[Outcome]]
+    ) -> Response | None:
+        """Log one call, and answer it under its fault; return None if its connection is to be cut."""
+        world = self.world
         with world.lock:
-            place = world.calls.begin(FILE, {"path": path})
-            fault = world.faults.take(FILE)
+            place = world.calls.begin(method, params)
+            fault = world.faults.take(method)
         world.bump()
-        outcome = await self._downloaded(path, fault)
+        outcome = await answer(fault)
         with world.lock:
             status = outcome.response.status_code if outcome.response else 0
             world.calls.end(place, status, outcome.description)
         world.bump()
-        return outcome.response or await _broken_off(request)
+        return outcome.response
 
     async def _downloaded(self, path: str, fault: Fault | None) -> Outcome:
         if fault is not None and fault.action == "error":

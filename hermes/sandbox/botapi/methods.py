@@ -196,10 +196,10 @@ def answer_callback_query(world: World, params: Params) -> Any:
     if units(text) > MAX_ANSWER_CHARS:
         raise refused("MESSAGE_TOO_LONG")
     tap_id = params.text("callback_query_id")
-    tap = world.questions.get(tap_id)
+    tap = world.unanswered.get(tap_id)
     if tap is None or world.now() - tap.at_s > ANSWERABLE_S:
         raise refused(TOO_OLD)
-    del world.questions[tap_id]
+    del world.unanswered[tap_id]
     alert = params.flag("show_alert")
     world.toasts.append(Toast(tap_id, tap.user_id, tap.chat_id, tap.message_id, tap.data, text, alert, world.now()))
     world.bump()

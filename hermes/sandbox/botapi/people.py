@@ -21,7 +21,7 @@ from hermes.sandbox.botapi.shapes import chat_json, member_json, message_json, s
 from hermes.sandbox.botapi.text import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, prepare, units
 from hermes.sandbox.botapi.topics import TopicAct
 from hermes.sandbox.botapi.updates import MESSAGE_TTL_S, TAP_TTL_S
-from hermes.sandbox.botapi.world import SUPERGROUP_BELOW, Chat, Message, Question, World
+from hermes.sandbox.botapi.world import SUPERGROUP_BELOW, Chat, Message, World
 from hermes.sandbox.phone_values import Call, Fault, PhoneState, ShownMessage, Tap, Toast
 
 T = TypeVar("T")
@@ -335,11 +335,11 @@ class Control:
 
     def _tap(self, user_id: int, chat_id: int, message_id: int, data: str) -> Tap:
         world = self.world
-        tap = Question(world.new_tap_id(), user_id, chat_id, message_id, data, world.now())
-        world.questions[tap.tap_id] = tap
-        update_id = world.updates.add("callback_query", tap_json(world, tap), now=tap.at_s, ttl_s=TAP_TTL_S)
+        tap = Tap(world.new_tap_id(), world.updates.next_id, user_id, chat_id, message_id, data, world.now())
+        world.unanswered[tap.tap_id] = tap
+        world.updates.add("callback_query", tap_json(world, tap), now=tap.at_s, ttl_s=TAP_TTL_S)
         world.bump()
-        return Tap(tap.tap_id, update_id, user_id, chat_id, message_id, data, tap.at_s)
+        return tap
 
     def _new(self, chat: Chat, user_id: int, reply_to: int | None, thread_id: int | None, **what: Any) -> Message:
         if reply_to is not None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from hermes.sandbox.botapi.access import has_topics
-from hermes.sandbox.botapi.world import Chat, Message, Question, User, World
+from hermes.sandbox.botapi.world import Chat, Message, User, World
+from hermes.sandbox.phone_values import Tap
 
 Json = dict[str, Any]
 
@@ -139,7 +140,7 @@ def _content_json(message: Message) -> Json:
     return shape
 
 
-def tap_json(world: World, tap: Question) -> Json:
+def tap_json(world: World, tap: Tap) -> Json:
     """Return a CallbackQuery; its message is inaccessible (date 0) if it has been deleted."""
     message = world.message(tap.chat_id, tap.message_id)
     chat = chat_json(world, world.chats[tap.chat_id])

@@ -19,7 +19,7 @@ from hermes.sandbox.botapi.keyboard import Markup
 from hermes.sandbox.botapi.rates import UNLIMITED, Rates
 from hermes.sandbox.botapi.text import Entity
 from hermes.sandbox.botapi.updates import Updates
-from hermes.sandbox.phone_values import Toast
+from hermes.sandbox.phone_values import Tap, Toast
 
 DEMO_TOKEN = "7000000001:demo-token-of-a-bot-that-does-not-exist"  # noqa: S105 - opens nothing but this server
 SUPERGROUP_BELOW = -1_000_000_000_000
@@ -109,18 +109,6 @@ class Message:
         return (self.text, self.entities, self.markup.rows) == (text, entities, markup.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A tap that the bot may still answer, once."""
-
-    tap_id: str
-    user_id: int
-    chat_id: int
-    message_id: int
-    data: str
-    at_s: float
-
-
 class World:
     """See the module. `users` and `chats` exist from the start; the first of each is the default."""
 
@@ -156,7 +144,7 @@ class World:
         self.users = {user.id: user for user in users}
         self.chats = {chat.id: chat for chat in chats}
         self.topics: dict[tuple[int, int], Topic] = {}
-        self.questions: dict[str, Question] = {}
+        self.unanswered: dict[str, Tap] = {}  # the taps that the bot may still answer, once
         self.toasts: list[Toast] = []
         self._messages: dict[tuple[int, int], Message] = {}
         self._history: dict[tuple[int, int], list[tuple[float, Message]]] = {}
