@@ -1,4 +1,4 @@
-"""The parts that both scripted OpenCodes share: a loopback port that stays theirs, and orders by stdin."""
+"""The parts that both scripted OpenCodes share: a loopback port that stays theirs, events, and orders by stdin."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
+from starlette.requests import Request
 
-from hermes.sandbox.botapi.cutting import CuttableProtocol
+from hermes.sandbox.botapi.cutting import ABORT, CuttableProtocol
+from hermes.sandbox.opencode.events import Events, Json
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -104,6 +106,40 @@ class Served:
         """Stop, and free the port."""
         self.stop()
         self._reserved.close()
+
+
+async def stream(
+    request: Request, world: Events, first: str, heartbeat: Callable[[], str], every_s: float
+) -> AsyncIterator[str]:
+    """Yield the beginning of an event stream, then the world's events, and heartbeats, until it is cut."""
+    loop, queue = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
+
+    def sink(event: Json | None) -> None:
+        loop.call_soon_threadsafe(queue.put_nowait, event)
+
+    with world.lock:
+        world.sinks.add(sink)
+    try:
+        yield first
+        while True:
+            try:
+                async with asyncio.timeout(every_s):
+                    event = await queue.get()
+            except TimeoutError:
+                yield heartbeat()
+                continue
+            if event is None:
+                request.scope["extensions"][ABORT]["abort"]()
+                return
+            yield sse(event)
+    finally:
+        with world.lock:
+            world.sinks.discard(sink)
+
+
+def sse(event: Json) -> str:
+    """Return an event as a line of the stream."""
+    return f"data: {json.dumps(event)}\n\n"
 
 
 def bound(port: int) -> socket.socket:

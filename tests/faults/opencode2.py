@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 from tests.faults.faults import CATALOGUE
 from tests.faults.world import DIRECTORY, AgentProcess, World, created, write_clock
 

@@ -12,7 +12,7 @@ import pytest
 
 from hermes.sandbox.opencode.server import running_agent
 from hermes.sandbox.opencode2.server import running_opencode2
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 from tests.commands.setup.desk import Desk, a_desk
 from tests.harness.processes import Proc, until
 from tests.listening import question

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes.commands.demo.scenes import Task
-    from hermes.sandbox.opencode.world import Session
+    from hermes.sandbox.opencode.events import Session
 
 WORK_S: Final = 9.0
 QUOTED: Final = 300

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from hermes.sandbox.botapi.cutting import cut, gone
+from hermes.sandbox.botapi.cutting import cut, gone, nobody
 from hermes.sandbox.botapi.methods import METHODS
 from hermes.sandbox.botapi.people import Control
 from hermes.sandbox.botapi.polling import OTHER_POLL, get_updates
@@ -254,11 +254,6 @@ async def _not_there(_: Request, error: Exception) -> Response:
     return failure(ApiError(status, SENTENCES.get(status, "Bad Request")))
 
 
-async def _nobody(*_: object) -> Response:
-    """Return an empty response: the client has hung up before the end of its request."""
-    return Response()
-
-
 def create_app(control: Control, *, control_secret: str) -> Starlette:
     """Return the ASGI application of one world."""
     side = ControlSide(control, control_secret)
@@ -270,5 +265,5 @@ def create_app(control: Control, *, control_secret: str) -> Starlette:
             Route("/control/{secret}/{what}", side.look, methods=["GET"]),
             Route("/control/{secret}/{what}", side.act, methods=["POST"]),
         ],
-        exception_handlers={HTTPException: _not_there, ClientDisconnect: _nobody},
+        exception_handlers={HTTPException: _not_there, ClientDisconnect: nobody},
     )

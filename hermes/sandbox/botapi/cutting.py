@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from starlette.requests import Request
+from starlette.responses import Response
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
@@ -42,3 +43,8 @@ async def gone(request: Request) -> None:
     """Return when the client has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def nobody(*_: object) -> Response:
+    """Return an empty response: the client has hung up before the end of its request."""
+    return Response()

@@ -1,15 +1,16 @@
-"""The events, the faults and the record of requests of the scripted agent server. No HTTP here."""
+"""What both scripted OpenCodes have: sessions, events, faults, effects and the record of requests. No HTTP here."""
 
 from __future__ import annotations
 
 import copy
 import secrets
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 Json = dict[str, Any]
+Answers = Sequence[Sequence[str]]
 Manner = Literal["old", "new"]
 Action = Literal["error", "lie", "cut", "cut_after", "slow"]
 
@@ -44,20 +45,65 @@ class Fault:
     times: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """An answer that reached a waiting agent, over HTTP or from the desk; `answers` is None after a dismissal.
+
+    For a permission, `answers` has one tuple: the reply, and the message to the model if there is one.
+    """
+
+    request_id: str
+    answers: tuple[tuple[str, ...], ...] | None
+
+
+@dataclass(slots=True)
+class Session:
+    """A session; `busy` while a turn has not ended. Version 1 keeps deleted ones: their requests stay listed."""
+
+    id: str
+    title: str
+    directory: str
+    parent_id: str | None
+    created_ms: int
+    updated_ms: int
+    busy: bool = False
+    deleted: bool = False
+    messages: list[Json] = field(default_factory=list)
+
+
 class Events:
     """The followers of the event stream (`sinks`), the held events, the queued faults, and all requests (`received`).
 
     Any thread may call its methods.
     """
 
-    def __init__(self, manner: Manner) -> None:
+    def __init__(self, manner: Manner, directory: str, now: Callable[[], float]) -> None:
         self.manner: Manner = manner
+        self.directory = directory
+        self.sessions: dict[str, Session] = {}
+        self.effects: list[Effect] = []
         self.lock = threading.RLock()
         self.doubles_events = False
         self.received: list[Received] = []
         self.faults: list[Fault] = []
         self.sinks: set[Callable[[Json | None], None]] = set()
         self._held_events: list[Json] | None = None
+        self._now = now
+        self._last_ms = 0
+
+    def is_active(self, session: str) -> bool:
+        """Tell whether the session's turn has not ended."""
+        return self.sessions[session].busy
+
+    def came_of(self, request_id: str) -> list[Answers | None]:
+        """Return the answers of every effect of this request, see `Effect`."""
+        with self.lock:
+            return [effect.answers for effect in self.effects if effect.request_id == request_id]
+
+    def now_ms(self) -> int:
+        """Return the epoch milliseconds, never the same value twice, because messages are told apart by it."""
+        self._last_ms = max(self._last_ms + 1, int(self._now() * 1000))
+        return self._last_ms
 
     # --- faults ---------------------------------------------------------------------------------------------------
 
@@ -120,10 +166,14 @@ class Events:
             event["directory"] = directory
             if self.manner == "new":
                 event["project"] = "global"
-        if self._held_events is not None:
-            self._held_events.append(event)
-        else:
-            self._send(event)
+        self._hold_or_send(event)
+
+    def _hold_or_send(self, event: Json) -> None:
+        with self.lock:
+            if self._held_events is not None:
+                self._held_events.append(event)
+            else:
+                self._send(event)
 
     def payload(self, kind: str, properties: Json) -> Json:
         """Return one event in the shape of this version."""

@@ -16,8 +16,8 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, get_args
 
-from hermes.sandbox.opencode.events import Json, Manner
-from hermes.sandbox.opencode.turns import Effect, Session, open_parts
+from hermes.sandbox.opencode.events import Effect, Json, Manner, Session
+from hermes.sandbox.opencode.turns import open_parts
 from hermes.sandbox.opencode.work import Work
 
 Reply = Literal["once", "always", "reject"]

@@ -14,8 +14,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hermes.sandbox.opencode.events import Json
-from hermes.sandbox.opencode.turns import Session, Turns, newest_of_model, open_parts
+from hermes.sandbox.opencode.events import Json, Session
+from hermes.sandbox.opencode.turns import Turns, newest_of_model, open_parts
 
 HINT: Final = " Use the above message and context to generate a prompt and call the task tool with subagent: "
 _MODES: Final = {"build": "primary", "explore": "subagent", "general": "subagent", "plan": "primary"}
@@ -100,10 +100,6 @@ class Prompts(Turns):
         """Return, for each text of `texts_of`, the SHA-256 (hex) of the URLs of its files, in their order."""
         with self.lock:
             return [files for asked, _, files in self._texts if asked == session]
-
-    def is_active(self, session: str) -> bool:
-        """Tell whether the session's turn has not ended."""
-        return self.sessions[session].busy
 
     # --- called by the HTTP routes --------------------------------------------------------------------------------
 

@@ -8,7 +8,10 @@ from typing import Any, Final, get_args
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from hermes.sandbox.opencode.world import AgentWorld, Json, Reply, Session, session_json
+from hermes.sandbox.opencode.events import Json, Session
+from hermes.sandbox.opencode.permissions import Reply
+from hermes.sandbox.opencode.turns import session_json
+from hermes.sandbox.opencode.world import AgentWorld
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import os
 import posixpath
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -33,10 +33,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hermes import clock
-from hermes.sandbox.botapi.cutting import ABORT, cut
+from hermes.sandbox.botapi.cutting import cut, nobody
+from hermes.sandbox.opencode.events import Fault, Manner, Received
 from hermes.sandbox.opencode.routes import ROUTES, Answers, Asked, unknown
-from hermes.sandbox.opencode.world import AgentWorld, Fault, Json, Manner, Received
-from hermes.sandbox.serving import Served, obey
+from hermes.sandbox.opencode.world import AgentWorld
+from hermes.sandbox.serving import Served, obey, sse, stream
 
 PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
 HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
@@ -61,7 +62,7 @@ class Http:
         routes = [Route(path, self._endpoint(name), methods=[method]) for name, (method, path, _) in ROUTES.items()]
         routes.append(Route("/global/event", self._events, methods=["GET"]))
         routes.append(Route("/{rest:path}", self._unknown, methods=["GET", "POST"]))
-        return Starlette(routes=routes, exception_handlers={ClientDisconnect: _nobody})
+        return Starlette(routes=routes, exception_handlers={ClientDisconnect: nobody})
 
     def _endpoint(self, name: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
@@ -130,43 +131,13 @@ class Http:
         fault = self.world.take_fault("events")
         if fault is not None:
             return await self._answered(request, lambda *_: Response(), Asked("", {}, {}, None), fault)
-        return StreamingResponse(self._stream(request), media_type="text/event-stream")
+        told, every_s = self.world.payload, HEARTBEAT_S[self.world.manner] / self.world.pace
+        first = sse({"payload": told("server.connected", {})})
 
-    async def _stream(self, request: Request) -> AsyncIterator[str]:
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
+        def heartbeat() -> str:
+            return sse({"payload": told("server.heartbeat", {})})
 
-        def sink(event: Json | None) -> None:
-            loop.call_soon_threadsafe(queue.put_nowait, event)
-
-        with self.world.lock:
-            self.world.sinks.add(sink)
-        try:
-            yield _line({"payload": self.world.payload("server.connected", {})})
-            while True:
-                event = await self._next(queue)
-                if event is None:
-                    request.scope["extensions"][ABORT]["abort"]()
-                    return
-                yield _line(event)
-        finally:
-            with self.world.lock:
-                self.world.sinks.discard(sink)
-
-    async def _next(self, queue: asyncio.Queue[Json | None]) -> Json | None:
-        try:
-            async with asyncio.timeout(HEARTBEAT_S[self.world.manner] / self.world.pace):
-                return await queue.get()
-        except TimeoutError:
-            return {"payload": self.world.payload("server.heartbeat", {})}
-
-
-async def _nobody(*_: object) -> Response:
-    """Return an empty response: the client has hung up before the end of its request."""
-    return Response()
-
-
-def _line(event: Json) -> str:
-    return f"data: {json.dumps(event)}\n\n"
+        return StreamingResponse(stream(request, self.world, first, heartbeat, every_s), media_type="text/event-stream")
 
 
 def _json(content: bytes) -> Any:
@@ -207,11 +178,9 @@ class ScriptedAgent(AgentWorld):
 
 
 @contextmanager
-def running_agent(
-    *, manner: Manner = "new", directory: str = "/home/dev/project", password: str = "", port: int = 0, **world: Any
-) -> Iterator[ScriptedAgent]:
-    """Run an agent server in a thread of this process; `world` is further arguments of `AgentWorld`."""
-    agent = ScriptedAgent(manner=manner, directory=directory, password=password, port=port, **world)
+def running_agent(**world: Any) -> Iterator[ScriptedAgent]:
+    """Run an agent server in a thread of this process; `world` is the arguments of `ScriptedAgent`."""
+    agent = ScriptedAgent(**world)
     agent.back()
     try:
         yield agent

@@ -1,44 +1,15 @@
-"""The turns of the scripted agent server: sessions, messages, tool calls, and effects of answers. No HTTP here."""
+"""The turns of the scripted agent server: sessions, messages and tool calls. No HTTP here."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Final
 
-from hermes.sandbox.opencode.events import Events, Json, Manner
-
-Answers = Sequence[Sequence[str]]
+from hermes.sandbox.opencode.events import Events, Json, Manner, Session
 
 VERSIONS: Final[dict[Manner, str]] = {"old": "1.1.53", "new": "1.18.33"}
 ABORTED: Final = "Tool execution aborted"
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """An answer that reached a waiting agent; `answers` is None if a question was dismissed.
-
-    For a permission, `answers` has one tuple: the reply, and the message to the model if there is one.
-    """
-
-    request_id: str
-    answers: tuple[tuple[str, ...], ...] | None
-
-
-@dataclass(slots=True)
-class Session:
-    """A session. Deleted sessions are kept, because their requests stay listed."""
-
-    id: str
-    title: str
-    directory: str
-    parent_id: str | None
-    created_ms: int
-    updated_ms: int
-    busy: bool = False
-    deleted: bool = False
-    messages: list[Json] = field(default_factory=list)
 
 
 class Turns(Events):
@@ -48,15 +19,10 @@ class Turns(Events):
     """The errors of a tool call after which the model is not called again."""
 
     def __init__(self, manner: Manner, directory: str, *, now: Callable[[], float] = time.time) -> None:
-        super().__init__(manner)
+        super().__init__(manner, directory, now)
         self.version = VERSIONS[manner]
-        self.directory = directory
         self.finishes = True
-        self.sessions: dict[str, Session] = {}
-        self.effects: list[Effect] = []
-        self._now = now
         self._held_tools: list[Callable[[], None]] | None = None
-        self._created_ms = 0
 
     # --- actions of the agent -------------------------------------------------------------------------------------
 
@@ -120,12 +86,7 @@ class Turns(Events):
         with self.lock:
             return sum(one["info"].get("finish") == "stop" for one in self.sessions[session].messages)
 
-    def came_of(self, request_id: str) -> list[Answers | None]:
-        """Return the answers of every effect of this request, see `Effect`."""
-        with self.lock:
-            return [effect.answers for effect in self.effects if effect.request_id == request_id]
-
-    # --- holding tools, and the clock -----------------------------------------------------------------------------
+    # --- holding tools ----------------------------------------------------------------------------------------
 
     def hold_tools(self) -> None:
         """Stop tool calls, and so their turns, from going on after their answer, until `release_tools`."""
@@ -138,11 +99,6 @@ class Turns(Events):
             held, self._held_tools = self._held_tools or [], None
             for end in held:
                 end()
-
-    def now_ms(self) -> int:
-        """Return the epoch milliseconds, never the same value twice, because messages are told apart by it."""
-        self._created_ms = max(self._created_ms + 1, int(self._now() * 1000))
-        return self._created_ms
 
     # --- below here: the caller holds the lock ----------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ then words, or an error (`fail`). A prompt that came meanwhile is the prompt of 
 
 from __future__ import annotations
 
-from hermes.sandbox.opencode.events import Json
+from hermes.sandbox.opencode.events import Json, Session
 from hermes.sandbox.opencode.prompts import Prompts
-from hermes.sandbox.opencode.turns import Session, newest_of_model, open_parts, session_json
+from hermes.sandbox.opencode.turns import newest_of_model, open_parts, session_json
 
 
 class Work(Prompts):

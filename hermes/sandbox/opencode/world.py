@@ -12,22 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hermes.sandbox.opencode.events import Fault, Json, Manner, Received
-from hermes.sandbox.opencode.permissions import REJECTED, Permissions, Reply
-from hermes.sandbox.opencode.turns import VERSIONS, Answers, Effect, Session, session_json
-
-__all__ = [
-    "VERSIONS",
-    "AgentWorld",
-    "Effect",
-    "Fault",
-    "Json",
-    "Manner",
-    "Received",
-    "Reply",
-    "Session",
-    "session_json",
-]
+from hermes.sandbox.opencode.events import Answers, Effect, Json, Manner, Session
+from hermes.sandbox.opencode.permissions import REJECTED, Permissions
 
 DISMISSED: Final[dict[Manner, str]] = {
     "old": "Error: The user dismissed this question",
@@ -36,10 +22,7 @@ DISMISSED: Final[dict[Manner, str]] = {
 
 
 class AgentWorld(Permissions):
-    """See the module. `directory` is the server's own folder; with `finishes`, a turn ends after its answer.
-
-    `effects` are the answers that reached a waiting agent, over HTTP and from the desk.
-    """
+    """See the module. `directory` is the server's own folder; with `finishes`, a turn ends after its answer."""
 
     def __init__(
         self,

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hermes.sandbox.opencode2.turns import Json, Session, Shape, Turns
+from hermes.sandbox.opencode.events import Json, Session
+from hermes.sandbox.opencode2.turns import Shape, Turns
 
 Delivery = Literal["steer", "queue"]
 
@@ -158,7 +159,7 @@ class Prompts(Turns):
 
     def _wake(self, session: Session) -> None:
         """Start a turn if none runs. It ends at once if nothing waits."""
-        if session.active:
+        if session.busy:
             return
         self._start(session)
         if self.holds_prompts and self._waiting(session.id):

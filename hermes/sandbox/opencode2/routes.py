@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from hermes.sandbox.opencode.events import Json, Session
+from hermes.sandbox.opencode2.forms import Invalid
 from hermes.sandbox.opencode2.prompts import ConflictError, Delivery
-from hermes.sandbox.opencode2.world import GLOBAL, Form, Invalid, Json, OpenCode2World, Session
+from hermes.sandbox.opencode2.world import GLOBAL, Form, OpenCode2World
 
 _PERMISSION_PREFIX, _FORM_PREFIX, _SESSION_PREFIX, _MESSAGE_PREFIX = "per", "frm", "ses", "msg"
 
@@ -46,7 +48,7 @@ class Answers:
 
     def active(self, *_: object) -> Response:
         """Answer `GET /api/session/active`."""
-        running = [one.id for one in self.world.sessions.values() if one.active]
+        running = [one.id for one in self.world.sessions.values() if one.busy]
         return JSONResponse({"data": {one: {"type": "running"} for one in running}})
 
     def session(self, request: Request, _: object) -> Response:
@@ -202,7 +204,7 @@ class Answers:
     def interrupt(self, request: Request, _: object) -> Response:
         """Answer `POST …/interrupt`."""
         session = self._session(request)
-        was_active = session.active
+        was_active = session.busy
         self.world.abort(session.id)
         if self.world.shape == "august":
             return Response(status_code=204)

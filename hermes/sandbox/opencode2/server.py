@@ -17,7 +17,7 @@ import base64
 import json
 import secrets
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO, get_args
@@ -28,13 +28,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from hermes import clock
-from hermes.sandbox.botapi.cutting import ABORT, cut
-from hermes.sandbox.opencode.events import Fault, Received
+from hermes.sandbox.botapi.cutting import cut, nobody
+from hermes.sandbox.opencode.events import Fault, Json, Received
 from hermes.sandbox.opencode2.routes import Refusal, UnsupportedError, body_of, routes_of
-from hermes.sandbox.opencode2.world import Json, OpenCode2World, Shape
-from hermes.sandbox.serving import Served, obey
+from hermes.sandbox.opencode2.turns import Shape
+from hermes.sandbox.opencode2.world import OpenCode2World
+from hermes.sandbox.serving import Served, obey, sse, stream
 
 HEARTBEAT_S: Final = 15.0
+HEARTBEAT: Final = ": heartbeat\n\n"
 ACTS: Final = frozenset(
     {
         "session",
@@ -71,7 +73,7 @@ class Http:
         routes.append(Route("/api/event", self._events, methods=["GET"]))
         routes.append(Route("/openapi.json", self._described, methods=["GET"]))
         routes.append(Route("/{rest:path}", self._unknown, methods=["GET", "POST", "DELETE", "PATCH", "PUT"]))
-        return Starlette(routes=routes, exception_handlers={ClientDisconnect: _nobody})
+        return Starlette(routes=routes, exception_handlers={ClientDisconnect: nobody})
 
     def _endpoint(self, name: str) -> Callable[[Request], Any]:
         async def endpoint(request: Request) -> Response:
@@ -136,42 +138,10 @@ class Http:
         refused, fault = self._refused(request, "events", b""), self.world.take_fault("events")
         if refused is not None or (fault is not None and fault.action == "error"):
             return refused or Response(status_code=500)
-        return StreamingResponse(self._stream(request), media_type="text/event-stream")
-
-    async def _stream(self, request: Request) -> AsyncIterator[str]:
-        loop, queue = asyncio.get_running_loop(), asyncio.Queue[Json | None]()
-
-        def sink(event: Json | None) -> None:
-            loop.call_soon_threadsafe(queue.put_nowait, event)
-
-        with self.world.lock:
-            self.world.sinks.add(sink)
-        try:
-            yield ": heartbeat\n\n"
-            yield _line({"id": self.world.new_id("evt"), "type": "server.connected", "data": {}})
-            while True:
-                try:
-                    async with asyncio.timeout(HEARTBEAT_S):
-                        event = await queue.get()
-                except TimeoutError:
-                    yield ": heartbeat\n\n"
-                    continue
-                if event is None:
-                    request.scope["extensions"][ABORT]["abort"]()
-                    return
-                yield _line(event)
-        finally:
-            with self.world.lock:
-                self.world.sinks.discard(sink)
-
-
-async def _nobody(*_: object) -> Response:
-    """Return an empty response: the client has hung up before the end of its request."""
-    return Response()
-
-
-def _line(event: Json) -> str:
-    return f"data: {json.dumps(event)}\n\n"
+        first = HEARTBEAT + sse({"id": self.world.new_id("evt"), "type": "server.connected", "data": {}})
+        return StreamingResponse(
+            stream(request, self.world, first, lambda: HEARTBEAT, HEARTBEAT_S), media_type="text/event-stream"
+        )
 
 
 # --- running --------------------------------------------------------------------------------------------------------

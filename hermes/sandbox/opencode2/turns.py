@@ -6,42 +6,22 @@ import copy
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from hermes.sandbox.opencode.events import Events
+from hermes.sandbox.opencode.events import Events, Json, Session
 
-Json = dict[str, Any]
 Shape = Literal["august", "released"]
 INTERRUPTED: Final = "Tool execution interrupted"
 STEP_INTERRUPTED: Final[Json] = {"type": "aborted", "message": "Step interrupted"}
 NO_ROUTE: Final = "provider.no-route"
 
 
-@dataclass(slots=True)
-class Session:
-    """A session; `active` while a turn has not ended."""
-
-    id: str
-    title: str
-    directory: str
-    parent_id: str | None
-    created_ms: int
-    updated_ms: int
-    active: bool = False
-    messages: list[Json] = field(default_factory=list)
-
-
 class Turns(Events):
     """See the module; `OpenCode2World` adds what a turn asks."""
 
     def __init__(self, directory: str, now: Callable[[], float]) -> None:
-        super().__init__("new")
-        self.directory = directory
-        self.sessions: dict[str, Session] = {}
+        super().__init__("new", directory, now)
         self.loaded: list[str] = []
-        self._now = now
-        self._last_ms = 0
 
     def session(
         self,
@@ -95,25 +75,12 @@ class Turns(Events):
         if directory not in self.loaded:
             self.loaded.append(directory)
 
-    def is_active(self, session: str) -> bool:
-        """Tell whether the session's turn has not ended."""
-        return self.sessions[session].active
-
-    def now_ms(self) -> int:
-        """Return the epoch milliseconds, never the same value twice."""
-        self._last_ms = max(self._last_ms + 1, int(self._now() * 1000))
-        return self._last_ms
-
     def tell(self, kind: str, data: Json, directory: str = "") -> None:
         """Send an event to all followers."""
         event: Json = {"id": self.new_id("evt"), "created": self.now_ms(), "type": kind, "data": copy.deepcopy(data)}
         if directory and not kind.startswith("session.execution."):
             event["location"] = {"directory": directory}
-        with self.lock:
-            if self._held_events is not None:
-                self._held_events.append(event)
-            else:
-                self._send(event)
+        self._hold_or_send(event)
 
     def _send(self, event: Json) -> None:
         for sink in tuple(self.sinks):
@@ -123,14 +90,14 @@ class Turns(Events):
     # --- below here: the caller holds the lock ----------------------------------------------------------------------
 
     def _begin(self, session: Session) -> None:
-        if not session.active:
+        if not session.busy:
             self._start(session)
             prompt = {"id": self.new_id("msg"), "type": "user", "time": {"created": self.now_ms()}, "text": "Go on."}
             session.messages.append(prompt)
 
     def _start(self, session: Session) -> None:
-        if not session.active:
-            session.active = True
+        if not session.busy:
+            session.busy = True
             self.tell("session.execution.started", {"sessionID": session.id})
 
     def _over(self, session: Session) -> None:
@@ -202,7 +169,7 @@ class Turns(Events):
                 self._complete(one, "error", dict(STEP_INTERRUPTED))
 
     def _ended(self, session: Session, how: str, more: Json | None = None) -> None:
-        if session.active:
-            session.active = False
+        if session.busy:
+            session.busy = False
             session.updated_ms = self.now_ms()
             self.tell(f"session.execution.{how}", {"sessionID": session.id, **(more or {})})

@@ -16,17 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from hermes.sandbox.opencode.turns import Effect
-from hermes.sandbox.opencode2.forms import Invalid, as_lists, check, fields_of, output
+from hermes.sandbox.opencode.events import Effect, Json, Session
+from hermes.sandbox.opencode2.forms import as_lists, check, fields_of, output
 from hermes.sandbox.opencode2.prompts import Prompts
-from hermes.sandbox.opencode2.turns import INTERRUPTED, Json, Session, Shape
+from hermes.sandbox.opencode2.turns import INTERRUPTED, Shape
 
 VERSIONS: Final[dict[Shape, str]] = {"august": "2.0.0", "released": "2.0.26"}
 DISMISSED: Final = "The user dismissed this question"
 DECLINED: Final = "The user declined this tool call"
 GLOBAL: Final = "global"
-
-__all__ = ["GLOBAL", "VERSIONS", "Effect", "Form", "Invalid", "Json", "OpenCode2World", "Session", "Shape"]
 
 
 @dataclass(slots=True)
@@ -40,7 +38,7 @@ class Form:
 
 
 class OpenCode2World(Prompts):
-    """See the module. `effects` are the answers that reached a waiting agent, over HTTP and from the desk."""
+    """See the module."""
 
     def __init__(
         self,
@@ -58,7 +56,6 @@ class OpenCode2World(Prompts):
         self.forms: dict[str, Form] = {}
         self.permissions: dict[str, Json] = {}
         self.saved: set[tuple[str, str, str]] = set()
-        self.effects: list[Effect] = []
         self.is_starting = False
         self.holds_calls = False
         """Whether a tool that was allowed keeps running."""
@@ -157,7 +154,7 @@ class OpenCode2World(Prompts):
         """Interrupt the turn and those of its subagents: forms are cancelled with events, permissions go without."""
         with self.lock:
             stopped = self.sessions[session]
-            for child in [one.id for one in self.sessions.values() if one.parent_id == session and one.active]:
+            for child in [one.id for one in self.sessions.values() if one.parent_id == session and one.busy]:
                 self.abort(child, reason)
             for form in list(self.forms.values()):
                 if form.record["sessionID"] == session and form.state["status"] == "pending":
@@ -206,7 +203,7 @@ class OpenCode2World(Prompts):
             self.permissions.clear()
             resumes = not killed or self.shape == "released"
             for session in self.sessions.values():
-                session.active = False
+                session.busy = False
                 if not killed:
                     self._interrupt_step(session)
                 elif resumes:
@@ -216,11 +213,6 @@ class OpenCode2World(Prompts):
         for one in again:
             self._start(self.sessions[one.record["sessionID"]])
         return {one.record["id"]: self.ask(one.questions or (), session=one.record["sessionID"]) for one in again}
-
-    def came_of(self, request_id: str) -> list[Any]:
-        """Return the answers of every effect of this request, see `Effect`."""
-        with self.lock:
-            return [effect.answers for effect in self.effects if effect.request_id == request_id]
 
     # --- called by the HTTP routes ----------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from hermes.agents.server import Connected
 from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.model.prompt import Content, Sight
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

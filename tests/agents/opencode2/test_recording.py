@@ -13,7 +13,7 @@ from hermes.agents.opencode2.discovery import Address
 from hermes.agents.opencode2.recording import record
 from hermes.errors import AgentAway
 from hermes.sandbox.opencode2.server import running_opencode2
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 from tests.sandbox.opencode2.compare import differences, known, main
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from hermes.core.graces import (
     UNTAKEN_S,
 )
 from hermes.hook import spool
-from hermes.sandbox.opencode.world import Effect
+from hermes.sandbox.opencode.events import Effect
 from tests.listening import BOTH, PATIENCE_S, House, a_request, house, question, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from hermes.sandbox.opencode.world import Fault
+    from hermes.sandbox.opencode.events import Fault
     from hermes.sandbox.phone_values import ShownMessage
 
 ASKED = "Which database?"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from hermes.agents.opencode2.discovery import Address
 from hermes.agents.opencode2.recording import record
 from hermes.sandbox.opencode2.server import running_opencode2
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

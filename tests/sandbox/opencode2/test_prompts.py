@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from hermes.sandbox.opencode2.server import OpenCode2Agent, running_opencode2
-from hermes.sandbox.opencode2.world import Shape
+from hermes.sandbox.opencode2.turns import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
