@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, get_args
 
 from hermes.sandbox.opencode.events import Effect, Json, Manner, Session
+from hermes.sandbox.opencode.prompts import Prompts
 from hermes.sandbox.opencode.turns import open_parts
-from hermes.sandbox.opencode.work import Work
 
 Reply = Literal["once", "always", "reject"]
 
@@ -30,7 +30,7 @@ _TWO_WORDS: Final = frozenset({"git", "npm"})
 _WHY: Final = "What the model says of it"
 
 
-class Permissions(Work):
+class Permissions(Prompts):
     """The pending permissions, and the rules that `always` replies made."""
 
     def __init__(self, *world: Any, **seams: Any) -> None:
@@ -97,11 +97,6 @@ class Permissions(Work):
         """Return the pending permissions of a directory in creation order, also of stopped or deleted sessions."""
         with self.lock:
             return [one for one in self.permissions.values() if self._place(one) == directory]
-
-    def known_permission(self, request_id: str, directory: str) -> bool:
-        """Tell whether this permission is pending in this directory."""
-        with self.lock:
-            return request_id in self.permissions and self._place(self.permissions[request_id]) == directory
 
     def reply_permission(self, request_id: str, reply: Reply, message: str = "") -> None:
         """Reply to a permission, and settle others of its session with it; send events for stopped sessions too."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hermes.sandbox.opencode.events import Json, Session
-from hermes.sandbox.opencode.turns import Turns, newest_of_model, open_parts
+from hermes.sandbox.opencode.turns import Turns, newest_of_model, open_parts, session_json
 
 HINT: Final = " Use the above message and context to generate a prompt and call the task tool with subagent: "
 _MODES: Final = {"build": "primary", "explore": "subagent", "general": "subagent", "plan": "primary"}
@@ -23,7 +23,11 @@ _HIDDEN: Final = ("compaction", "summary", "title")
 
 
 class Prompts(Turns):
-    """The prompts that came over HTTP, the texts that the model got, and the project's agents and commands."""
+    """The prompts, the texts that the model got, the steps of a turn, and the project's agents and commands.
+
+    A world with `finishes` ends a turn by itself. In one without, these are its steps: tool calls one after the other
+    (`begin_call`, `end_calls`), then words (`say`), or an error (`fail`).
+    """
 
     def __init__(self, *world: Any, **seams: Any) -> None:
         super().__init__(*world, **seams)
@@ -66,6 +70,57 @@ class Prompts(Turns):
         """Define a command of the project."""
         with self.lock:
             self.commands.append({"name": name, "template": template, "source": "command", "hints": [], **more})
+
+    # --- a turn, step by step -------------------------------------------------------------------------------------
+
+    def prompt(self, session: str, text: str, *, ago_s: float = 0.0) -> str:
+        """Prompt at the desk, and return the id of the message; the record says that it was so long ago."""
+        with self.lock:
+            prompted, at_ms = self.sessions[session], self.now_ms() - int(ago_s * 1000)
+            message = self._message(prompted, "user", [{"type": "text", "text": text}], at_ms=at_ms)
+            self._tell_parts(prompted, message)
+            if not prompted.busy:
+                self._run(prompted)
+            return str(message["info"]["id"])
+
+    def begin_call(self, session: str, tool: str, given: Json) -> None:
+        """Begin a tool call, in the step that is open, or in a new one."""
+        with self.lock:
+            step = self._step(self.sessions[session])
+            step["parts"] += self._named(
+                self.sessions[session], step["info"]["id"], [self._call(tool, self.new_id("call"), given)]
+            )
+            self._tell_parts(self.sessions[session], step)
+
+    def end_calls(self, session: str, output: str) -> None:
+        """End the tool calls that run, all with this output, and their step with them."""
+        with self.lock:
+            working = self.sessions[session]
+            for part in open_parts(working):
+                ended = {"status": "completed", "output": output, "title": part["tool"], "metadata": {}}
+                self._ended(working, {"tool": part}, ended)
+            self._complete(working, newest_of_model(working), "tool-calls")
+
+    def begin_step(self, session: str) -> None:
+        """Ask the model for its next step; one that is open stays."""
+        with self.lock:
+            self._step(self.sessions[session])
+
+    def say(self, session: str, words: str) -> None:
+        """End the turn with these words."""
+        with self.lock:
+            speaking = self.sessions[session]
+            step = self._step(speaking)
+            step["parts"] += self._named(speaking, step["info"]["id"], [{"type": "text", "text": words}])
+            self._tell_parts(speaking, step)
+            self.finish(session)
+
+    def retitle(self, session: str, title: str) -> None:
+        """Give the session another title, as OpenCode does after the first prompt."""
+        with self.lock:
+            named = self.sessions[session]
+            named.title = title
+            self.emit("session.updated", {"info": session_json(named, self.version)}, named.directory)
 
     # --- holding prompts, and what the model got --------------------------------------------------------------------
 
@@ -197,6 +252,9 @@ class Prompts(Turns):
         step["parts"][0]["state"] |= {"status": "completed", "output": "Done.", "metadata": {}}
         self._tell_parts(session, step)
         self._complete(session, step, "tool-calls")
+
+    def _step(self, session: Session) -> Json:
+        return self._open_answer(session) or self._message(session, "assistant", [])
 
     def _ask_model(self, session: Session) -> None:
         prompts = _prompts(session)

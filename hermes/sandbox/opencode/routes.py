@@ -90,14 +90,14 @@ class Answers:
         given = _answers_in(asked.body)
         if given is None:
             return self._bad_request()
-        if not self.world.known(asked.ids["request"], asked.directory):
+        if not self._is_asked(asked, self.world.listed):
             return self._not_asked("Question", asked.ids["request"])
         self.world.reply(asked.ids["request"], given)
         return JSONResponse(content=True)
 
     def reject(self, asked: Asked) -> Response:
         """Answer `POST /question/{id}/reject`."""
-        if not self.world.known(asked.ids["request"], asked.directory):
+        if not self._is_asked(asked, self.world.listed):
             return self._not_asked("Question", asked.ids["request"])
         self.world.reject(asked.ids["request"])
         return JSONResponse(content=True)
@@ -124,7 +124,7 @@ class Answers:
         if not request_id.startswith("per"):
             sentence = 'Invalid string: must start with "per"'
             return JSONResponse({"name": "UnknownError", "data": {"message": sentence}}, 500)
-        if not self.world.known_permission(request_id, asked.directory):
+        if not self._is_asked(asked, self.world.listed_permissions):
             return self._not_asked("Permission", request_id)
         self.world.reply_permission(request_id, *given)
         return JSONResponse(content=True)
@@ -190,6 +190,9 @@ class Answers:
         if found is None or found.deleted:
             return None
         return found if self.world.manner == "new" or found.directory == asked.directory else None
+
+    def _is_asked(self, asked: Asked, listed: Callable[[str], list[Json]]) -> bool:
+        return any(one["id"] == asked.ids["request"] for one in listed(asked.directory))
 
     def _no_session(self, asked: Asked) -> Response:
         sentence = f"Session not found: {asked.ids['session']}"

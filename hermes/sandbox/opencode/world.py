@@ -119,11 +119,6 @@ class AgentWorld(Permissions):
         with self.lock:
             return [one for one in self.pending.values() if self._place(one) == directory]
 
-    def known(self, request_id: str, directory: str) -> bool:
-        """Tell whether this question is pending in this directory."""
-        with self.lock:
-            return request_id in self.pending and self._place(self.pending[request_id]) == directory
-
     def reply(self, request_id: str, answers: tuple[tuple[str, ...], ...]) -> None:
         """Answer a pending question; for a stopped or deleted session, only remove it and send the event."""
         with self.lock:
