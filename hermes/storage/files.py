@@ -15,6 +15,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hermes import disk
@@ -23,7 +24,7 @@ from hermes.model.card import MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
-from hermes.storage import names
+from hermes.storage import names, store
 from hermes.storage.archive import Done, closed_line, entry_files
 from hermes.storage.codec import CARDS, CHATS, ENTRIES, NOTICES, PROMPTS
 from hermes.storage.home import RECORDS, Home
@@ -334,21 +335,8 @@ def read_entry(path: Path) -> Entry:
 
 
 def surveyed(paths: Iterable[Path]) -> Survey:
-    """Read these files; one that was settled or removed meanwhile is left out."""
-    entries, damaged, too_new, unread = [], [], [], []
-    for path in paths:
-        try:
-            entries.append(read_entry(path))
-        except Missing:
-            continue  # it was settled or removed just now
-        except Unreadable as error:
-            damaged.append((path, str(error)))
-        except TooNew:
-            too_new.append(path)
-        except StoreError as error:
-            unread.append((path, str(error)))
-    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
-    return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
+    """Read these files."""
+    return store.surveyed((path, partial(read_entry, path)) for path in paths)
 
 
 def read_chat(path: Path) -> ChatMemory:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
+from hermes.errors import Missing, StoreError, TooNew, Unreadable
 from hermes.model.card import Card, MachineList
 from hermes.model.chat_memory import ChatMemory
 from hermes.model.entry import Entry
@@ -136,6 +137,24 @@ class Survey:
     damaged: tuple[tuple[Path, str], ...]
     too_new: tuple[Path, ...]
     unread: tuple[tuple[Path, str], ...]
+
+
+def surveyed(readers: Iterable[tuple[Path, Callable[[], Entry]]]) -> Survey:
+    """Read each file or row; one that was settled or removed meanwhile is left out."""
+    entries, damaged, too_new, unread = [], [], [], []
+    for path, read in readers:
+        try:
+            entries.append(read())
+        except Missing:
+            continue  # it was settled or removed just now
+        except Unreadable as error:
+            damaged.append((path, str(error)))
+        except TooNew:
+            too_new.append(path)
+        except StoreError as error:
+            unread.append((path, str(error)))
+    entries.sort(key=lambda entry: (entry.asked_s, entry.id))
+    return Survey(tuple(entries), tuple(damaged), tuple(too_new), tuple(unread))
 
 
 class Store(Protocol):

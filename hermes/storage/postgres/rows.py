@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -17,6 +18,7 @@ from hermes.errors import StoreError, TooNew, Unreadable
 from hermes.hook import spool
 from hermes.model.ask import Source
 from hermes.model.entry import Entry
+from hermes.storage import store
 from hermes.storage.codec import ENTRIES, Codec, json_object
 from hermes.storage.postgres.identity import plain
 from hermes.storage.store import Kind, Survey
@@ -166,15 +168,7 @@ def _written(value: Any) -> str:
 
 def surveyed(rows: Iterable[tuple[Any, ...]]) -> Survey:
     """Read rows of all that `as_entry` needs; the names of those that cannot be read are `entries/ID`."""
-    entries, damaged, too_new = [], [], []
-    for entry_id, *columns in rows:
-        try:
-            entries.append(as_entry(entry_id, *columns))
-        except TooNew:
-            too_new.append(Path("entries", entry_id))
-        except Unreadable as error:
-            damaged.append((Path("entries", entry_id), str(error)))
-    return joined([Survey(tuple(entries), tuple(damaged), tuple(too_new), ())])
+    return store.surveyed((Path("entries", row[0]), partial(as_entry, *row)) for row in rows)
 
 
 def joined(parts: Sequence[Survey]) -> Survey:
