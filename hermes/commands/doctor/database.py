@@ -16,7 +16,7 @@ from hermes.commands.doctor.listener import holder
 from hermes.commands.status.table import span
 from hermes.errors import StoreError, TooNew
 from hermes.storage.postgres import health, membership, migrations
-from hermes.storage.postgres.identity import Identity
+from hermes.storage.postgres.identity import PHONE, Identity
 from hermes.storage.store import RENEW_S
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ async def _phone_side(around: Around, connection: Connection, identity: Identity
     """Report the machine that is the phone side; an agent-only user cannot see that."""
     if not identity.sees_phone:
         return []
-    lease = await health.phone_lease(connection, identity)
+    lease = await health.lease(connection, identity, PHONE)
     if lease is not None:
         here = " (this machine)" if lease.machine == identity.machine else ""
         return [
@@ -180,7 +180,7 @@ async def _phone_side(around: Around, connection: Connection, identity: Identity
 
 async def _lease(around: Around, connection: Connection, identity: Identity) -> list[Finding]:
     """Find out whether another process has the id of this machine: it renews the lease while no listener runs here."""
-    lease, listener = await health.machine_lease(connection, identity), holder(around)
+    lease, listener = await health.lease(connection, identity, identity.machine_lease), holder(around)
     if lease is None and listener is not None:
         mend = f"see {around.config.log.file}"
         return [AREA.warning("lease", "the listener here has not got the lease of this machine (yet)", mend)]
@@ -200,7 +200,7 @@ async def _is_renewed(connection: Connection, identity: Identity, first: Lease) 
     end = time.monotonic() + WATCH_S
     while time.monotonic() < end:
         await asyncio.sleep(_LOOK_S)
-        now = await health.machine_lease(connection, identity)
+        now = await health.lease(connection, identity, identity.machine_lease)
         if now is not None and now.until_s > first.until_s:
             return True
     return False

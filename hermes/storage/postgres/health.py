@@ -77,16 +77,7 @@ async def reads_chat(connection: Connection) -> bool:
     return await connection.read(_READS_CHAT) == [(True,)]
 
 
-async def phone_lease(connection: Connection, identity: Identity) -> Lease | None:
-    """Return the lease of the phone side, or None if no machine holds it. Raises StoreError."""
-    return await _lease(connection, identity, "phone")
-
-
-async def machine_lease(connection: Connection, identity: Identity) -> Lease | None:
-    """Return the lease of this machine, or None if no process holds it. Raises StoreError."""
-    return await _lease(connection, identity, identity.machine_lease)
-
-
-async def _lease(connection: Connection, identity: Identity, name: str) -> Lease | None:
+async def lease(connection: Connection, identity: Identity, name: str) -> Lease | None:
+    """Return the lease of this name, or None if no process holds it. Raises StoreError."""
     rows = await connection.read(_LEASE, {"bot": identity.bot, "lease": name})
     return Lease(*rows[0]) if rows else None

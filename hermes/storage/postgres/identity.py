@@ -6,6 +6,10 @@ import hashlib
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+PHONE: Final = "phone"
+"""The name of the lease of the phone side."""
 
 
 @dataclass(slots=True)

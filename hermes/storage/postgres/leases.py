@@ -18,13 +18,12 @@ from typing import Final
 from hermes.errors import Deposed, Held, StoreError
 from hermes.storage.postgres.clock import SharedClock
 from hermes.storage.postgres.connection import Connection
-from hermes.storage.postgres.identity import Identity
+from hermes.storage.postgres.identity import PHONE, Identity
 
 LEASE_S: Final = 12.0
 MARGIN_S: Final = 2.0
 """The phone side ends by itself so long before another process may take over."""
 _LOOK_S: Final = 1.0
-_PHONE: Final = "phone"
 
 FENCE: Final = """
 held AS (
@@ -104,7 +103,7 @@ class Leases:
         """Try to take the lease of the phone side, and tell whether it worked. Raises StoreError."""
         if self._machine is None:
             raise StoreError("this process has not joined the store yet")
-        self._phone = await self._take(_PHONE)
+        self._phone = await self._take(PHONE)
         self._phone_lost = False
         return self.is_phone()
 
@@ -115,17 +114,17 @@ class Leases:
     async def renew(self, servers: str) -> None:
         """Renew all leases in one statement, with the state of the servers (JSON). Raises Deposed, StoreError."""
         began = self._monotonic()
-        names = [self._identity.machine_lease] + ([_PHONE] if self.is_phone() else [])
+        names = [self._identity.machine_lease] + ([PHONE] if self.is_phone() else [])
         values = self.values() | {"names": names, "servers": servers, "machine": self._identity.machine}
         [(kept, epoch_s)] = await self._connection.repeat(_RENEW, values)
         self._clock.read(epoch_s, began)
-        if self._phone is not None and (_PHONE not in kept or not self.is_phone()):
+        if self._phone is not None and (PHONE not in kept or not self.is_phone()):
             self._phone_lost = True
         elif self._phone is not None:
             self._phone.since = began
         if self._identity.machine_lease not in kept:
             raise self.deposed()
-        if _PHONE in names and _PHONE not in kept:
+        if PHONE in names and PHONE not in kept:
             raise Deposed("another machine is the phone side now; this one goes on for its own agents")
 
     async def leave(self) -> None:
