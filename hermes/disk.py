@@ -139,7 +139,8 @@ def write(path: Place, data: bytes, *, mode: int = 0o600) -> None:
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
     with _open_folder(folder) as opened:
         try:
-            _write_new(temporary, data, mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+            _write_all(os.open(temporary, flags, 0o600), data, mode)
             os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -222,11 +223,6 @@ def _sync_open_folder(descriptor: int) -> None:
     # Other processes can already read the new file, so an error here must not look like a failed write.
     with contextlib.suppress(OSError):
         _sync(descriptor)
-
-
-def _write_new(path: str, data: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    _write_all(descriptor, data, mode)
 
 
 def _write_all(descriptor: int, data: bytes, mode: int = 0o600) -> None:

@@ -75,33 +75,27 @@ class RecordFiles(RecordStore[R]):
     async def create(self, record: R) -> R:
         if disk.is_taken(self._path(record.id)):
             raise Conflict(f"there is a record {record.id} already")
-        return self._save(record)
+        return self._save(_next_revision(record))
 
     async def change(self, known: R, fn: Callable[[R], R]) -> R:
         """Apply `fn` to `known`, and return what was saved, at its next revision. Raises NotSaved."""
         changed = fn(known)
-        return known if changed == known else self._save(changed)
+        return known if changed == known else self._save(_next_revision(changed))
 
     async def keep(self, record: R) -> R:
         with contextlib.suppress(OSError, StoreError):
             found = self._read(self._path(record.id))
             if found.revision >= record.revision:
                 return found
-        return self._written(record)
+        return self._save(record)
 
     def _save(self, record: R) -> R:
-        return self._written(_next_revision(record))
-
-    def _written(self, saved: R) -> R:
-        with disk.saving(self._folder):
-            self._make_folder()
-            disk.write(self._path(saved.id), self._codec.encode(saved))
-        return saved
-
-    def _make_folder(self) -> None:
         if not disk.is_taken(self._folder.parent):
             raise NotSaved(f"the folder {self._folder.parent} was removed")
-        disk.own_folder(self._folder)
+        with disk.saving(self._folder):
+            disk.own_folder(self._folder)
+            disk.write(self._path(record.id), self._codec.encode(record))
+        return record
 
     async def forget(self, record_id: str) -> None:
         with disk.saving(self._folder):

@@ -74,11 +74,8 @@ async def state(connection: Connection) -> State:
 async def bring_forward(connection: Connection) -> None:
     """Make the tables, or bring them forward, if this user may; tables of a newer Hermes stay. Raises StoreError."""
     found = await state(connection)
-    if found.is_owner and found.version < len(steps()):
-        await _bring_forward(connection)
-
-
-async def _bring_forward(connection: Connection) -> None:
+    if not found.is_owner or found.version >= len(steps()):
+        return
     async with connection.transaction() as work:
         await work.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         cursor = await work.execute(_IS_THERE)

@@ -64,19 +64,17 @@ def sentence(error: psycopg.Error, address: Address) -> str:
 def told(error: psycopg.Error, address: Address, *, writes: bool) -> StoreError:
     """Return the error of Hermes for an error of the database, which has changed nothing."""
     words = sentence(error, address)
-    found = _told(error, words, writes=writes)
+    found: StoreError
+    if error.sqlstate == _UNIQUE:
+        found = Conflict("the database has such a row already: another process was first")
+    elif writes and error.sqlstate == _LOCKED:
+        found = InUse(f"nothing was saved: {words}")
+    elif writes:
+        found = NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
+    else:
+        found = StoreAway(words)
     found.permanent = words in _PERMANENT
     return found
-
-
-def _told(error: psycopg.Error, words: str, *, writes: bool) -> StoreError:
-    if error.sqlstate == _UNIQUE:
-        return Conflict("the database has such a row already: another process was first")
-    if writes and error.sqlstate == _LOCKED:
-        return InUse(f"nothing was saved: {words}")
-    if writes:
-        return NotSaved(f"nothing was saved: {words}", disk_full=error.sqlstate == _DISK_FULL)
-    return StoreAway(words)
 
 
 def _not_connected(words: str) -> str:
