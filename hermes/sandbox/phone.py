@@ -17,34 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 import httpx
 from pydantic import TypeAdapter
 
-from hermes.sandbox.phone_values import (
-    Button,
-    Call,
-    Entity,
-    Fault,
-    FaultAction,
-    PhoneState,
-    Rows,
-    ShownMessage,
-    Tap,
-    Toast,
-    Version,
-)
-
-__all__ = [
-    "Button",
-    "Call",
-    "Entity",
-    "Fault",
-    "Phone",
-    "PhoneState",
-    "Rows",
-    "ShownMessage",
-    "Tap",
-    "Toast",
-    "Version",
-    "file_of",
-]
+from hermes.sandbox.phone_values import Call, FaultAction, PhoneState, ShownMessage, Tap, Toast
 
 LOOK_AGAIN_S = 0.25
 DEFAULT_WAIT_S = 30.0
@@ -158,7 +131,7 @@ class Phone:
             "tap",
             _TAPS,
             chat_id=message.chat_id if isinstance(message, ShownMessage) else chat,
-            message_id=message.message_id if isinstance(message, ShownMessage) else message,
+            message_id=_id(message),
             label=label,
             data=data,
             row=row,
@@ -177,8 +150,9 @@ class Phone:
         chat: int | None = None,
     ) -> tuple[int, ...]:
         """Send a text and return the ids of its messages: a text over 4096 UTF-16 units is split, as clients do."""
-        reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
-        return self._post("write", _NUMBERS, text=text, reply_to=reply, thread_id=thread_id, user_id=user, chat_id=chat)
+        return self._post(
+            "write", _NUMBERS, text=text, reply_to=_id(reply_to), thread_id=thread_id, user_id=user, chat_id=chat
+        )
 
     def send(
         self,
@@ -190,8 +164,7 @@ class Phone:
         chat: int | None = None,
     ) -> int:
         """Send a sticker, photo or document, and return its message id."""
-        reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
-        body = {"kind": kind, "caption": caption, "reply_to": reply, "user_id": user, "chat_id": chat}
+        body = {"kind": kind, "caption": caption, "reply_to": _id(reply_to), "user_id": user, "chat_id": chat}
         return self._post("send", _NUMBER, **body)
 
     def send_photo(self, content: bytes, *, size: int | None = None, **where: Any) -> int:
@@ -223,8 +196,7 @@ class Phone:
 
         `album` is the id of an album that comes in pieces, by several calls.
         """
-        reply = reply_to.message_id if isinstance(reply_to, ShownMessage) else reply_to
-        where = {"reply_to": reply, "thread_id": thread_id, "user_id": user, "chat_id": chat, "album": album}
+        where = {"reply_to": _id(reply_to), "thread_id": thread_id, "user_id": user, "chat_id": chat, "album": album}
         return self._post("share", _NUMBERS, media=list(media), **where)
 
     def lose_files(self, message_id: int, *, chat: int | None = None) -> None:
@@ -370,6 +342,10 @@ class Phone:
         if response.status_code == httpx.codes.OK:
             return response.content
         raise LookupError(f"the control side answered {response.status_code}: {response.text}")
+
+
+def _id(message: ShownMessage | int | None) -> int | None:
+    return message.message_id if isinstance(message, ShownMessage) else message
 
 
 def file_of(kind: Literal["photo", "document", "voice"], content: bytes, **more: Any) -> dict[str, Any]:
