@@ -160,11 +160,10 @@ class Phone:
         *,
         caption: str = "",
         reply_to: ShownMessage | int | None = None,
-        user: int | None = None,
         chat: int | None = None,
     ) -> int:
         """Send a sticker, photo or document, and return its message id."""
-        body = {"kind": kind, "caption": caption, "reply_to": _id(reply_to), "user_id": user, "chat_id": chat}
+        body = {"kind": kind, "caption": caption, "reply_to": _id(reply_to), "chat_id": chat}
         return self._post("send", _NUMBER, **body)
 
     def send_photo(self, content: bytes, *, size: int | None = None, **where: Any) -> int:
@@ -199,9 +198,9 @@ class Phone:
         where = {"reply_to": _id(reply_to), "thread_id": thread_id, "user_id": user, "chat_id": chat, "album": album}
         return self._post("share", _NUMBERS, media=list(media), **where)
 
-    def lose_files(self, message_id: int, *, chat: int | None = None) -> None:
+    def lose_files(self, message_id: int) -> None:
         """Let Telegram no longer have the files of this message."""
-        self._do("lose_files", message_id=message_id, chat_id=chat)
+        self._do("lose_files", message_id=message_id)
 
     def rewrite(
         self, message_id: int, text: str, *, media: Mapping[str, Any] | None = None, chat: int | None = None
@@ -287,9 +286,9 @@ class Phone:
         """Send an update again under the same id, even if it was confirmed."""
         self._do("redeliver", update_id=update_id)
 
-    def repeat(self, message_id: int, *, chat: int | None = None) -> None:
+    def repeat(self, message_id: int) -> None:
         """Send the newest update about a person's message again: the message itself, or its last edit."""
-        self._do("repeat", message_id=message_id, chat_id=chat)
+        self._do("repeat", message_id=message_id)
 
     def inject(self, update: dict[str, Any]) -> int:
         """Send any object as an update and return its id; without an `update_id` it gets the next one."""

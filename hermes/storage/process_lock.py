@@ -147,7 +147,7 @@ def holder(path: Path) -> Holder | None:
     return None
 
 
-def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
+def stop(path: Path, *, longest_s: float = STOPS_S) -> Holder | None:
     """Send SIGTERM to the process that holds the lock file at `path`, and wait until it has released the lock.
 
     Return that process, or None if no process held the lock.
@@ -171,7 +171,7 @@ def stop(path: Path, *, longest_s: float = STOPS_S, sleep: Callable[[float], Non
         now = holder(path)
         if now is None or now.pid not in {0, found.pid}:
             return found
-        sleep(_LOOK_S)
+        time.sleep(_LOOK_S)
     raise Held(f"{found} was asked to end, and did not within {longest_s:g} s; end it with `kill -9 {found.pid}`")
 
 

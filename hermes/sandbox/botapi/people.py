@@ -131,12 +131,11 @@ class Control:
         *,
         caption: str = "",
         reply_to: int | None = None,
-        user_id: int | None = None,
         chat_id: int | None = None,
     ) -> int:
         """Send a sticker, photo or document, and return its message id."""
         with self.world.lock:
-            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            chat, person = self._open(chat_id, None), self._person(None)
             text, entities = prepare(caption, (), allow_empty=True)
             content = {kind: STICKER} if kind == "sticker" else EXAMPLES[kind].kept(self.world.files)
             return self._new(chat, person, reply_to, None, text=text, entities=entities, content=content).message_id
@@ -169,10 +168,10 @@ class Control:
                 sent.append(message.message_id)
             return tuple(sent)
 
-    def lose_files(self, message_id: int, *, chat_id: int | None = None) -> None:
+    def lose_files(self, message_id: int) -> None:
         """Let Telegram no longer have the files of this message, which may be deleted: their ids outlive it."""
         with self.world.lock:
-            self.world.files.lost |= ids_of(self._ever(self._chat(chat_id).id, message_id).content)
+            self.world.files.lost |= ids_of(self._ever(self._chat(None).id, message_id).content)
 
     def rewrite(self, message_id: int, text: str, *, chat_id: int | None = None, **media: Any) -> None:
         """Edit a text or caption of a person, or the file (the fields of `Media`); the bot gets an edited_message."""
@@ -220,12 +219,11 @@ class Control:
         *,
         thread_id: int = 0,
         name: str = "Talk",
-        user_id: int | None = None,
         chat_id: int | None = None,
     ) -> int:
         """Make, rename, close, reopen or delete a topic as a person who may do so, and return its id."""
         with self.world.lock:
-            chat, person = self._open(chat_id, user_id), self._person(user_id)
+            chat, person = self._open(chat_id, None), self._person(None)
             if not has_topics(self.world, chat):
                 raise LookupError(f"there are no topics in chat {chat.id}")
             return topics.act(self.world, chat, person, what, thread_id, name)
@@ -268,10 +266,10 @@ class Control:
             self.world.updates.redeliver(update_id)
         self.world.bump()
 
-    def repeat(self, message_id: int, *, chat_id: int | None = None) -> None:
+    def repeat(self, message_id: int) -> None:
         """Send the newest update about a person's message again: the message itself, or its last edit."""
         with self.world.lock:
-            self.world.updates.repeat(self._chat(chat_id).id, message_id)
+            self.world.updates.repeat(self._chat(None).id, message_id)
         self.world.bump()
 
     def inject(self, update: dict[str, Any]) -> int:

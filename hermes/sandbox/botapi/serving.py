@@ -133,12 +133,11 @@ def running_botapi(
     privacy_mode: bool = True,
     topics_mode: bool = False,
     now: Callable[[], float] = time.time,
-    port: int = 0,
 ) -> Iterator[RunningBotApi]:
     """Run a Bot API in a thread of this process; without `chats` each user has a private chat."""
     world = World(token=token, users=users, chats=chats, rate_scale=rate_scale, privacy_mode=privacy_mode, now=now)
     world.topics_mode = topics_mode
-    server = BotApiServer(world, control_secret=secrets.token_urlsafe(12), port=port)
+    server = BotApiServer(world, control_secret=secrets.token_urlsafe(12))
     thread = threading.Thread(target=server.serve_forever, name="botapi", daemon=True)
     thread.start()
     try:
@@ -158,11 +157,10 @@ def spawn_botapi(
     rate_scale: float = UNLIMITED,
     privacy_mode: bool = True,
     topics_mode: bool = False,
-    port: int = 0,
     test_clock: Path | None = None,
 ) -> Iterator[SpawnedBotApi]:
     """Run a Bot API in a separate process, which ends with this one; raise RuntimeError if it does not start."""
-    arguments = [sys.executable, "-m", "hermes.sandbox.botapi", "--port", str(port), "--end-with-stdin"]
+    arguments = [sys.executable, "-m", "hermes.sandbox.botapi", "--end-with-stdin"]
     arguments += [f"--user={user.id}={user.first_name}" for user in users]
     arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
     arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]

@@ -36,6 +36,8 @@ def asked(name: str, **more: object) -> Ask:
     return found.ask
 
 
-def asking(*questions: Json, event: str = "PermissionRequest") -> Ask:
+def asking(*questions: Json) -> Ask:
     """Return the ask of these questions, in Claude Code's shape."""
-    return asked("PermissionRequest-one", hook_event_name=event, tool_input={"questions": list(questions)})
+    return asked(
+        "PermissionRequest-one", hook_event_name="PermissionRequest", tool_input={"questions": list(questions)}
+    )
