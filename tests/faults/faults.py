@@ -76,26 +76,6 @@ def _telegram(play: Round, action: str = "error", **fault: object) -> Lift:
     return phone.clear_faults
 
 
-def _status(status: int) -> Callable[[Round], Lift]:
-    return lambda play: _telegram(play, status=status)
-
-
-def _too_many(play: Round) -> Lift:
-    return _telegram(play, status=429, retry_after_s=play.rng.randint(1, 5))
-
-
-def _proxy_page(play: Round) -> Lift:
-    return _telegram(play, "html", status=502)
-
-
-def _cut(play: Round) -> Lift:
-    return _telegram(play, "cut")
-
-
-def _done_but_cut(play: Round) -> Lift:
-    return _telegram(play, "cut_after")
-
-
 def _timed_out_but_sent(play: Round) -> Lift:
     phone = play.world.stage.phone
     phone.fault("sendMessage", "hang", hang_s=60, processed=True, times=play.rng.randint(1, 2))
@@ -123,10 +103,6 @@ def _again(play: Round) -> None:
     written += [one for talk in play.talks for letter in talk.letters for one in letter.ids[:1] if not letter.enclosed]
     for message_id in play.rng.sample(written, min(3, len(written))):
         play.world.stage.phone.repeat(message_id)
-
-
-def _taps_vanish(play: Round) -> None:
-    play.world.stage.phone.advance(TAPS_LIVE_S)
 
 
 def _old_pages(play: Round) -> None:
@@ -223,10 +199,6 @@ def _second_listener(play: Round) -> Lift:
     return lift
 
 
-def _kill_hooks(play: Round) -> None:
-    _signal_hooks(play, signal.SIGKILL)
-
-
 def _freeze_hooks(play: Round) -> Lift:
     _signal_hooks(play, signal.SIGSTOP)
     return lambda: _signal_hooks(play, signal.SIGCONT)
@@ -248,28 +220,21 @@ def _agent(play: Round, action: str, **fault: object) -> Lift:
     return lambda: agent.do("clear_faults")
 
 
-def _agent_fails(play: Round) -> Lift:
-    return _agent(play, "error", status=play.rng.choice([500, 502, 503]))
+def _for_a_while(begin: Json, end: Json) -> Callable[[Round], Lift]:
+    """Let one of the agents do something, and later something else."""
+
+    def fault(play: Round) -> Lift:
+        agent = play.agent()
+        agent.do(**begin)
+        return lambda: agent.do(**end)
+
+    return fault
 
 
 def _agent_lies(play: Round) -> Lift:
     agent = play.agent()
     agent.do("fault", route=play.rng.choice(["reply", "reject", "prompt"]), action="lie", times=play.rng.randint(1, 2))
     return lambda: agent.do("clear_faults")
-
-
-def _agent_slow(play: Round) -> Lift:
-    return _agent(play, "slow", delay_s=play.rng.uniform(0.1, 1.5))
-
-
-def _agent_cuts(play: Round) -> Lift:
-    return _agent(play, play.rng.choice(["cut", "cut_after"]))
-
-
-def _agent_away(play: Round) -> Lift:
-    agent = play.agent()
-    agent.do("away")
-    return lambda: agent.do("back")
 
 
 def _agent_frozen(play: Round) -> None:
@@ -307,16 +272,6 @@ def _twins(play: Round) -> None:
     play.twins.append(twins)
 
 
-def _stream_cut(play: Round) -> None:
-    play.agent().do("cut_events")
-
-
-def _events_doubled(play: Round) -> Lift:
-    agent = play.agent()
-    agent.do("double_events", on=True)
-    return lambda: agent.do("double_events", on=False)
-
-
 def _events_late(play: Round) -> Lift:
     """Events are held back, and come in order, the last first, or not at all (then the stream breaks, as it would)."""
     agent = play.agent()
@@ -339,12 +294,6 @@ def _prompts_late(play: Round) -> Lift:
     return lambda: agent.do("release_prompts", lost=lost)
 
 
-def _tool_ends_late(play: Round) -> Lift:
-    agent = play.agent()
-    agent.do("hold_tools")
-    return lambda: agent.do("release_tools")
-
-
 # --- disk and clock -----------------------------------------------------------------------------------------------
 
 
@@ -359,27 +308,20 @@ def _disk_full(play: Round) -> Lift:
     return lift
 
 
-def _unwritable(play: Round) -> Lift:
-    folder = play.world.stage.store / "pending"
+def _unwritable(name: str) -> Callable[[Round], Lift]:
+    """A folder of the store takes and gives nothing up for a while."""
 
-    def obey(mode: int) -> None:
-        with contextlib.suppress(FileNotFoundError):  # somebody has just removed the whole store
-            folder.chmod(mode)
+    def fault(play: Round) -> Lift:
+        folder = play.world.stage.store / name
 
-    obey(0o500)
-    return lambda: obey(0o700)
+        def obey(mode: int) -> None:
+            with contextlib.suppress(FileNotFoundError):  # it is not there yet, or the whole store was removed
+                folder.chmod(mode)
 
+        obey(0o500)
+        return lambda: obey(0o700)
 
-def _files_unwritable(play: Round) -> Lift:
-    """The folder of files takes and gives nothing up for a while."""
-    folder = play.world.stage.store / enclosures.FOLDER
-
-    def obey(mode: int) -> None:
-        with contextlib.suppress(FileNotFoundError):  # no file has come yet, or the store was removed
-            folder.chmod(mode)
-
-    obey(0o500)
-    return lambda: obey(0o700)
+    return fault
 
 
 def _planted(play: Round, content: bytes) -> None:
@@ -393,22 +335,6 @@ def _damaged(play: Round) -> None:
         play.world.tear()
 
 
-def _empty(play: Round) -> None:
-    _planted(play, b"")
-
-
-def _newer(play: Round) -> None:
-    _planted(play, json.dumps({"v": 99, "entry": {"id": "future"}}).encode())
-
-
-def _clock_ahead(play: Round) -> None:
-    play.world.jump(play.rng.choice([60.0, 3600.0, 3 * DAY_S]))
-
-
-def _clock_back(play: Round) -> None:
-    play.world.jump(-play.rng.choice([60.0, 3600.0, DAY_S]))
-
-
 def _frozen(pid: int, for_s: float) -> None:
     """Freeze a process that the driver itself talks to, for so long that nobody else can lift it."""
     os.kill(pid, signal.SIGSTOP)
@@ -418,14 +344,14 @@ def _frozen(pid: int, for_s: float) -> None:
 
 FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
     "Telegram": {
-        "telegram 401": _status(401),
-        "telegram 404": _status(404),
-        "telegram 409": _status(409),
-        "telegram 429": _too_many,
-        "telegram 500": _status(500),
-        "telegram 502, a page": _proxy_page,
-        "telegram cut": _cut,
-        "telegram done, but cut": _done_but_cut,
+        "telegram 401": lambda play: _telegram(play, status=401),
+        "telegram 404": lambda play: _telegram(play, status=404),
+        "telegram 409": lambda play: _telegram(play, status=409),
+        "telegram 429": lambda play: _telegram(play, status=429, retry_after_s=play.rng.randint(1, 5)),
+        "telegram 500": lambda play: _telegram(play, status=500),
+        "telegram 502, a page": lambda play: _telegram(play, "html", status=502),
+        "telegram cut": lambda play: _telegram(play, "cut"),
+        "telegram done, but cut": lambda play: _telegram(play, "cut_after"),
         "telegram sent, but timed out": _timed_out_but_sent,
         "telegram frozen": _frozen_telegram,
     },
@@ -435,12 +361,12 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "getFile refused": _get_file_refused,
         "files lost": _files_lost,
         "an album in pieces": words.album_in_pieces,
-        "folder of files unwritable": _files_unwritable,
+        "folder of files unwritable": _unwritable(enclosures.FOLDER),
     },
     "taps and updates": {
         "an odd update": _odd_update,
         "updates again": _again,
-        "taps vanish": _taps_vanish,
+        "taps vanish": lambda play: play.world.stage.phone.advance(TAPS_LIVE_S),
         "taps on old pages": _old_pages,
     },
     "what people write": {
@@ -456,31 +382,33 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "listener ended": _end_listener,
         "listener frozen": _freeze_listener,
         "a second listener": _second_listener,
-        "hooks killed": _kill_hooks,
+        "hooks killed": lambda play: _signal_hooks(play, signal.SIGKILL),
         "hooks frozen": _freeze_hooks,
     },
     "the agent and its events": {
-        "agent 500": _agent_fails,
+        "agent 500": lambda play: _agent(play, "error", status=play.rng.choice([500, 502, 503])),
         "agent lies": _agent_lies,
-        "agent slow": _agent_slow,
-        "agent cut": _agent_cuts,
-        "agent away": _agent_away,
+        "agent slow": lambda play: _agent(play, "slow", delay_s=play.rng.uniform(0.1, 1.5)),
+        "agent cut": lambda play: _agent(play, play.rng.choice(["cut", "cut_after"])),
+        "agent away": _for_a_while({"act": "away"}, {"act": "back"}),
         "agent frozen": _agent_frozen,
         "agent restarted": _agent_restarts,
-        "events cut": _stream_cut,
-        "events doubled": _events_doubled,
+        "events cut": lambda play: play.agent().do("cut_events"),
+        "events doubled": _for_a_while({"act": "double_events", "on": True}, {"act": "double_events", "on": False}),
         "events late": _events_late,
-        "tools end late": _tool_ends_late,
+        "tools end late": _for_a_while({"act": "hold_tools"}, {"act": "release_tools"}),
         "prompts kept late": _prompts_late,
         "instance disposed": _disposed,
         "identical calls": _twins,
     },
     "the disk": {
         "disk full": _disk_full,
-        "folder unwritable": _unwritable,
+        "folder unwritable": _unwritable("pending"),
         "entry damaged": _damaged,
-        "entry empty": _empty,
-        "entry of a newer version": _newer,
+        "entry empty": lambda play: _planted(play, b""),
+        "entry of a newer version": lambda play: _planted(
+            play, json.dumps({"v": 99, "entry": {"id": "future"}}).encode()
+        ),
         "quarantine blocked": surroundings.no_quarantine,
         "folders in place of files": surroundings.folders_for_files,
     },
@@ -493,8 +421,8 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[Round], Lift | None]]]] = {
         "configuration bad for a while": surroundings.bad_configuration,
     },
     "the clock": {
-        "clock ahead": _clock_ahead,
-        "clock back": _clock_back,
+        "clock ahead": lambda play: play.world.jump(play.rng.choice([60.0, 3600.0, 3 * DAY_S])),
+        "clock back": lambda play: play.world.jump(-play.rng.choice([60.0, 3600.0, DAY_S])),
     },
     "topics": topics.FAULTS,
 }

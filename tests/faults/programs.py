@@ -138,13 +138,13 @@ class Programs:
     def forget(self, called: str) -> None:
         """Let go of an ask that is over, and of its hook."""
         waiting = self.asks.pop(called)
-        _end(waiting.process)
+        end(waiting.process)
         waiting.out.unlink(missing_ok=True)
 
     def close(self) -> None:
         """End every hook."""
         for process in [*(waiting.process for waiting in self.asks.values()), *(process for process, _ in self.news)]:
-            _end(process)
+            end(process)
 
     def _run(self, name: str, payload: Json, out: Path) -> subprocess.Popen[bytes]:
         with out.open("wb") as printed:
@@ -159,10 +159,12 @@ class Programs:
         return process
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a hook, if it lives."""
     if process.poll() is None:
         process.kill()
     process.wait()
-    if process.stdin:
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+    for pipe in (process.stdin, process.stderr):
+        if pipe:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()

@@ -144,7 +144,7 @@ class Round:
     _stalled_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.rng = Random(f"{self.seed}/{self.number}")
+        self.rng: Random = Random(f"{self.seed}/{self.number}")
 
     def agent(self) -> Agent:
         """Return one of the agent servers."""
@@ -211,14 +211,13 @@ class Round:
                 # "Always" would let all later commands go, by whomever it was said.
                 ask.shape = "once" if ask.shape == "always" else ask.shape
                 ask.fate = "person" if ask.fate == "desk" else ask.fate
-            if ask.shape in WRITTEN and any(person.ask.shape in WRITTEN for person in self.persons):
-                ask.shape = (
-                    "once" if ask.is_permission else "single"
-                )  # whose words they are would be the person's own riddle
-            if LONG in self.planned and ask.shape in WRITTEN:
-                ask.shape = "once" if ask.is_permission else "single"  # behind a long text it would be a part of that
-            if self.planned[0] in {*WORDLESS, LOCK} and ask.shape in {*WRITTEN, "reply"}:
-                ask.shape = "once" if ask.is_permission else "single"  # their own words would be a riddle, too
+            has_words = any(person.ask.shape in WRITTEN for person in self.persons)
+            is_wordless = self.planned[0] in {*WORDLESS, LOCK}
+            # Whose words they are would be a riddle for people, too; behind a long text they would be a part of that.
+            if (ask.shape in WRITTEN and (has_words or LONG in self.planned or is_wordless)) or (
+                ask.shape == "reply" and is_wordless
+            ):
+                ask.shape = "once" if ask.is_permission else "single"
             acts = ask.fate == "person" or (ask.fate != "nobody" and rng.random() < 0.5)
             person = self._person(ask, acts=acts, thinks_s=rng.choice(THINKS_S))
             at_s = rng.uniform(0.0, self.asking_s)

@@ -15,6 +15,7 @@ from hermes.sandbox.opencode2.world import VERSIONS
 from tests.faults import letters
 from tests.faults.letters import FINAL, HEADS, TOO_LATE, Letter
 from tests.faults.person import BETWEEN_S, UNSAVED
+from tests.faults.world import DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -192,10 +193,9 @@ class Talk:
                 self._finish()
                 return
             self._is_asking = True
-            asked = {"question": f"What does {self.title} need?", "header": "Desk", "options": [{"label": "Yes"}]}
-            self.agent.do(
-                "ask", questions=[{**asked, "options": [{"label": "Yes", "description": ""}]}], session=self.session
-            )
+            yes = {"label": "Yes", "description": ""}
+            asked = {"question": f"What does {self.title} need?", "header": "Desk", "options": [yes]}
+            self.agent.do("ask", questions=[asked], session=self.session)
         elif self._is_asking and now_s >= self._busy_at[0][1]:
             self._answer()
             self._is_asking = False
@@ -209,9 +209,8 @@ class Talk:
             pending = self.agent.do("pending", session=self.session)
         else:
             pending = [one for one in self.agent.do("listed", directory=DIRECTORY) if one["sessionID"] == self.session]
-        key = "request_id"
         for one in pending:
-            self.agent.do("answer", **{key: one["id"]}, answers=[["Yes"]])
+            self.agent.do("answer", request_id=one["id"], answers=[["Yes"]])
 
     def _go_on(self, now_s: float) -> None:
         """Let a turn that a prompt has begun end after a while, in one way or another."""
@@ -424,9 +423,6 @@ class Talk:
     def _tap(self, message: ShownMessage, label: str) -> None:
         with contextlib.suppress(LookupError):  # it was redrawn under the finger
             self.phone.tap(message, label)
-
-
-DIRECTORY: Final = "/home/dev/project"
 
 
 def invented(

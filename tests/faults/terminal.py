@@ -16,6 +16,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tests.faults.programs import end
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
@@ -137,7 +139,7 @@ class Terminal:
         """Let go of a question that is over, and of its hook."""
         pending = self.asks.pop(request_id)
         if pending.hook is not None:
-            _end(pending.hook.process)
+            end(pending.hook.process)
             pending.hook.out.unlink(missing_ok=True)
 
     def hooks(self) -> list[int]:
@@ -153,7 +155,7 @@ class Terminal:
         """End every hook."""
         hooks = [pending.hook.process for pending in self.asks.values() if pending.hook]
         for process in [*hooks, *(job.process for job in self.jobs if job.process)]:
-            _end(process)
+            end(process)
 
     def _attend(self, pending: Pending) -> None:
         hook = pending.hook
@@ -162,7 +164,7 @@ class Terminal:
         if dead and time.monotonic() >= pending.again_s:
             pending.again_s = time.monotonic() + AGAIN_S
             if hook is not None:
-                _end(hook.process)
+                end(hook.process)
             pending.hook = self._started(pending.line, "--wait", "--stay")
         if printed and hook is not pending.applied:
             pending.applied = hook
@@ -193,10 +195,10 @@ class Terminal:
                 return
             assert job.process.stderr is not None
             if job.process.stderr.read() == KEPT or job.tries >= TRIES:
-                _end(job.process)
+                end(job.process)
                 self.jobs.pop(0)
             elif time.monotonic() > job.again_s:
-                _end(job.process)
+                end(job.process)
                 job.tries, job.process, job.again_s = job.tries + 1, None, time.monotonic() + AGAIN_S * 2**job.tries
             else:
                 return
@@ -223,12 +225,3 @@ class Terminal:
         context = {"title": "At a terminal", "rootTitle": "", "lastText": ""}
         told = {"type": kind, "properties": properties, "directory": self.directory, "context": context}
         return json.dumps(told) + "\n"
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stderr):
-        if pipe:
-            pipe.close()

@@ -73,16 +73,7 @@ def another_bots_code(play: Round) -> None:
 def long_text_cut_in_two(play: Round) -> None:
     """A text of two messages, between which Hermes or Telegram goes away for a while: it is delivered whole."""
     person = play.ask_more("long", "reply", "server", long=play.rng.randint(4500, 7500))
-    phone = play.world.stage.phone
-
-    def between() -> None:
-        if play.rng.random() < 0.7:
-            play.world.signal_listeners(signal.SIGKILL)
-            play.rests_for(play.rng.uniform(0.2, ABSENT_S))
-        else:
-            phone.fault("getUpdates", "error", status=502, times=play.rng.randint(1, 4))
-
-    person.between = between
+    person.between = lambda: _go_away(play)
 
 
 def album_in_pieces(play: Round) -> None:
@@ -91,17 +82,18 @@ def album_in_pieces(play: Round) -> None:
     name = token(play.number, "albk")
     letter = Letter(name, "", "card", enclosed=enclosures.album(rng, name), in_pieces=True)
     talk = Talk(token(play.number, "alb"), play.agent(), phone, rng, [letter], in_group=play.world.is_group)
-
-    def between() -> None:
-        if rng.random() < 0.7:
-            play.world.signal_listeners(signal.SIGKILL)
-            play.rests_for(rng.uniform(0.2, ABSENT_S))
-        else:
-            phone.fault("getUpdates", "error", status=502, times=rng.randint(1, 4))
-
-    talk.between = between
+    talk.between = lambda: _go_away(play)
     talk.begin()
     play.talks.append(talk)
+
+
+def _go_away(play: Round) -> None:
+    """Let Hermes, or Telegram, go away for a while."""
+    if play.rng.random() < 0.7:
+        play.world.signal_listeners(signal.SIGKILL)
+        play.rests_for(play.rng.uniform(0.2, ABSENT_S))
+    else:
+        play.world.stage.phone.fault("getUpdates", "error", status=502, times=play.rng.randint(1, 4))
 
 
 def away_and_back(play: Round) -> None:

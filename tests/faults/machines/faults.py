@@ -38,10 +38,9 @@ def _some(play: MachinesRound) -> Machine:
     return play.rng.choice(play.world.machines)
 
 
-def _kill_phone(play: MachinesRound) -> Lift:
-    phone = _phone(play)
-    phone.signal_listeners(signal.SIGKILL)
-    return phone.start
+def _signalled(machine: Machine, number: signal.Signals) -> Lift:
+    machine.signal_listeners(number)
+    return machine.start
 
 
 def _restart_phone(play: MachinesRound) -> Lift:
@@ -51,34 +50,14 @@ def _restart_phone(play: MachinesRound) -> Lift:
     return phone.start
 
 
-def _end_phone(play: MachinesRound) -> Lift:
-    """Ended in order: another machine takes over at once."""
-    phone = _phone(play)
-    phone.signal_listeners(signal.SIGTERM)
-    return phone.start
-
-
 def _freeze_phone(play: MachinesRound) -> Lift:
     phone = _phone(play)
     phone.signal_listeners(signal.SIGSTOP)
     return lambda: phone.signal_listeners(signal.SIGCONT)
 
 
-def _freeze_phone_beyond(play: MachinesRound) -> None:
-    """Another machine takes over meanwhile; then the first one goes on in the middle of what it did."""
-    phone = _phone(play)
-    phone.signal_listeners(signal.SIGSTOP)
-    play.later(BEYOND_S + play.rng.uniform(0.0, 0.8), lambda: phone.signal_listeners(signal.SIGCONT))
-
-
-def _kill_machine(play: MachinesRound) -> Lift:
-    machine = _some(play)
-    machine.signal_listeners(signal.SIGKILL)
-    return machine.start
-
-
-def _freeze_machine_beyond(play: MachinesRound) -> None:
-    machine = _some(play)
+def _freeze_beyond(play: MachinesRound, machine: Machine) -> None:
+    """Another machine may take over meanwhile; then this one goes on in the middle of what it did."""
     machine.signal_listeners(signal.SIGSTOP)
     play.later(BEYOND_S + play.rng.uniform(0.0, 0.8), lambda: machine.signal_listeners(signal.SIGCONT))
 
@@ -127,14 +106,6 @@ def _cut_within(play: MachinesRound, *, is_done: bool) -> Lift:
     machine = play.rng.choice((_phone(play), _some(play)))
     machine.line.cut_within(play.rng.choice(MARKS), is_done=is_done, times=play.rng.randint(1, 3))
     return lambda: _heal_lines((machine,))
-
-
-def _cut_before(play: MachinesRound) -> Lift:
-    return _cut_within(play, is_done=False)
-
-
-def _cut_after(play: MachinesRound) -> Lift:
-    return _cut_within(play, is_done=True)
 
 
 def _cut_all(play: MachinesRound) -> None:
@@ -195,13 +166,13 @@ def _lose_rights(play: MachinesRound) -> Lift:
 
 FAMILIES: Final[Mapping[str, Mapping[str, Callable[[MachinesRound], Lift | None]]]] = {
     "the machines' processes": {
-        "phone side killed": _kill_phone,
+        "phone side killed": lambda play: _signalled(_phone(play), signal.SIGKILL),
         "phone side killed, started": _restart_phone,
-        "phone side ended": _end_phone,
+        "phone side ended": lambda play: _signalled(_phone(play), signal.SIGTERM),
         "phone side frozen": _freeze_phone,
-        "phone side frozen beyond its lease": _freeze_phone_beyond,
-        "a machine killed": _kill_machine,
-        "a machine frozen beyond its lease": _freeze_machine_beyond,
+        "phone side frozen beyond its lease": lambda play: _freeze_beyond(play, _phone(play)),
+        "a machine killed": lambda play: _signalled(_some(play), signal.SIGKILL),
+        "a machine frozen beyond its lease": lambda play: _freeze_beyond(play, _some(play)),
         "all listeners killed": _kill_all,
     },
     "the database": {
@@ -212,8 +183,8 @@ FAMILIES: Final[Mapping[str, Mapping[str, Callable[[MachinesRound], Lift | None]
         "database slow": _slow,
     },
     "the network of the machines": {
-        "cut before a statement": _cut_before,
-        "cut after a statement": _cut_after,
+        "cut before a statement": lambda play: _cut_within(play, is_done=False),
+        "cut after a statement": lambda play: _cut_within(play, is_done=True),
         "all connections cut": _cut_all,
         "a machine's network frozen": _freeze_line,
         "NOTIFY lost": _lose_news,
