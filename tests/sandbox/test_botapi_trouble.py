@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from hermes.sandbox.botapi import Chat, RunningBotApi, User, World, running_botapi, spawn_botapi
-from hermes.sandbox.botapi.__main__ import parse_chat, parse_user
 from hermes.sandbox.botapi.serving import BotApiServer
 from tests.harness.processes import until
 from tests.sandbox.raw_bot import Background, RawBot, Refused, raw_bot
@@ -217,7 +216,7 @@ def test_the_server_runs_as_a_process_of_its_own() -> None:
 
 def test_answers_are_not_held_back_by_nagle() -> None:
     """Without the protocol named, asyncio leaves Nagle on and a kept connection costs 40 ms a call."""
-    server = BotApiServer(World(), control_secret="secret")
+    server = BotApiServer(World())
     try:
         assert server.socket.proto == socket.IPPROTO_TCP
     finally:
@@ -248,10 +247,3 @@ def test_who_takes_no_answer_is_cut_off_at_the_end() -> None:
 
         until(is_stuck, what="an answer that finds no room")
     gc.collect()
-
-
-def test_chats_and_users_are_told_on_the_command_line() -> None:
-    """ID=TITLE#TOPIC…, ID=NAME."""
-    assert parse_chat("-1001=A team#7#8") == Chat(-1001, "A team", (7, 8))
-    assert parse_chat("5") == Chat(5)
-    assert (parse_user("5=Ann"), parse_user("6")) == (User(5, "Ann"), User(6, "Person 6"))

@@ -254,9 +254,9 @@ async def _not_there(_: Request, error: Exception) -> Response:
     return failure(ApiError(status, SENTENCES.get(status, "Bad Request")))
 
 
-def create_app(control: Control, *, control_secret: str) -> Starlette:
+def create_app(control: Control, secret: str) -> Starlette:
     """Return the ASGI application of one world."""
-    side = ControlSide(control, control_secret)
+    side = ControlSide(control, secret)
     bot = BotSide(control.world)
     return Starlette(
         routes=[

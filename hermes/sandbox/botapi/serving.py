@@ -10,31 +10,28 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
+from pydantic_core import to_json
 
 import hermes
 from hermes.sandbox.botapi.app import create_app
 from hermes.sandbox.botapi.cutting import CuttableProtocol
 from hermes.sandbox.botapi.people import Control
-from hermes.sandbox.botapi.rates import UNLIMITED
-from hermes.sandbox.botapi.world import DEMO_TOKEN, Chat, User, World
+from hermes.sandbox.botapi.world import Settings, World
 from hermes.sandbox.phone import Phone
 
 HOST = "127.0.0.1"
 LOOK_S = 1.0
 START_S = 60.0  # on a machine with much to do, its imports alone take a while
 STOP_S = 5.0
-TOKEN_VARIABLE = "HERMES_DEMO_TOKEN"  # noqa: S105 - its name, not its value
-SECRET_VARIABLE = "HERMES_DEMO_CONTROL_SECRET"  # noqa: S105 - the same
-
-FIRST_USER = User(1001, "Ann", "ann")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +53,22 @@ class SpawnedBotApi:
     control_url: str = field(repr=False)
     token: str = field(repr=False)
     phone: Phone
-    process: "subprocess.Popen[str]"
+    process: "subprocess.Popen[bytes]"
 
 
 class BotApiServer(uvicorn.Server):
     """A uvicorn server on a loopback socket; it ends its long polls before it stops."""
 
-    def __init__(self, world: World, *, control_secret: str, port: int = 0) -> None:
+    def __init__(self, world: World) -> None:
         self.world = world
-        self.socket = _listening(port)
+        self.socket = _listening()
         self.base_url = f"http://{HOST}:{self.socket.getsockname()[1]}"
-        self.control_url = f"{self.base_url}/control/{control_secret}/"
+        secret = secrets.token_urlsafe(12)
+        self.control_url = f"{self.base_url}/control/{secret}/"
         self.control = Control(world)
         super().__init__(
             uvicorn.Config(
-                create_app(self.control, control_secret=control_secret),
+                create_app(self.control, secret),
                 http=CuttableProtocol,
                 ws="none",
                 lifespan="off",
@@ -113,95 +111,66 @@ class BotApiServer(uvicorn.Server):
         self.world.close()
 
 
-def _listening(port: int) -> socket.socket:
+def _listening() -> socket.socket:
     # asyncio turns Nagle's algorithm off only if the socket names its protocol: otherwise each answer on a
     # keep-alive connection takes 40 ms
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind((HOST, port))
+    listening.bind((HOST, 0))
     listening.listen(128)
     return listening
 
 
 @contextmanager
-def running_botapi(
-    *,
-    token: str = DEMO_TOKEN,
-    users: Sequence[User] = (FIRST_USER,),
-    chats: Sequence[Chat] = (),
-    rate_scale: float = UNLIMITED,
-    privacy_mode: bool = True,
-    topics_mode: bool = False,
-    now: Callable[[], float] = time.time,
-) -> Iterator[RunningBotApi]:
-    """Run a Bot API in a thread of this process; without `chats` each user has a private chat."""
-    world = World(token=token, users=users, chats=chats, rate_scale=rate_scale, privacy_mode=privacy_mode, now=now)
-    world.topics_mode = topics_mode
-    server = BotApiServer(world, control_secret=secrets.token_urlsafe(12))
+def running_botapi(*, now: Callable[[], float] = time.time, **settings: Any) -> Iterator[RunningBotApi]:
+    """Run a Bot API in a thread of this process; `settings` are those of `Settings`."""
+    world = World(Settings(**settings), now=now)
+    server = BotApiServer(world)
     thread = threading.Thread(target=server.serve_forever, name="botapi", daemon=True)
     thread.start()
     try:
         with Phone(server.control_url) as phone:
-            yield RunningBotApi(server.base_url, server.control_url, token, phone, server.control)
+            yield RunningBotApi(server.base_url, server.control_url, world.token, phone, server.control)
     finally:
         server.stop()
         thread.join(STOP_S)
 
 
 @contextmanager
-def spawn_botapi(
-    *,
-    token: str = DEMO_TOKEN,
-    users: Sequence[User] = (FIRST_USER,),
-    chats: Sequence[Chat] = (),
-    rate_scale: float = UNLIMITED,
-    privacy_mode: bool = True,
-    topics_mode: bool = False,
-    test_clock: Path | None = None,
-) -> Iterator[SpawnedBotApi]:
+def spawn_botapi(**settings: Any) -> Iterator[SpawnedBotApi]:
     """Run a Bot API in a separate process, which ends with this one; raise RuntimeError if it does not start."""
-    arguments = [sys.executable, "-m", "hermes.sandbox.botapi", "--end-with-stdin"]
-    arguments += [f"--user={user.id}={user.first_name}" for user in users]
-    arguments += [f"--chat={_chat_argument(chat)}" for chat in chats]
-    arguments += [f"--rate-scale={rate_scale!r}", *([] if privacy_mode else ["--no-privacy-mode"])]
-    arguments += ["--topics-mode"] if topics_mode else []
-    arguments += [] if test_clock is None else ["--test-clock", str(test_clock)]
+    given = Settings(**settings)
+    root = str(Path(hermes.__file__).parent.parent)
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment(token)
+        [sys.executable, "-m", "hermes.sandbox.botapi"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
     )
     with process:
         try:
+            assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
+            process.stdin.write(to_json(given) + b"\n")  # the token is in no argument: every user can read those
+            process.stdin.flush()
             address = _address(process)
             with Phone(address["control_url"]) as phone:
-                yield SpawnedBotApi(address["base_url"], address["control_url"], token, phone, process)
+                yield SpawnedBotApi(address["base_url"], address["control_url"], given.token, phone, process)
         finally:
             _end(process)
 
 
-def _chat_argument(chat: Chat) -> str:
-    topics = "".join(f"#{topic}" for topic in chat.topics)
-    return f"{chat.id}={chat.title}{topics}"
-
-
-def _environment(token: str) -> dict[str, str]:
-    """Return the environment, which carries the secrets: every user of the machine can read arguments."""
-    root = str(Path(hermes.__file__).parent.parent)
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    own = {TOKEN_VARIABLE: token, SECRET_VARIABLE: secrets.token_urlsafe(12), "PYTHONPATH": path}
-    return {**os.environ, **own}
-
-
-def _address(process: "subprocess.Popen[str]") -> dict[str, str]:
+def _address(process: "subprocess.Popen[bytes]") -> dict[str, str]:
     assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
     ready, _, _ = select.select([process.stdout], [], [], START_S)
-    line = process.stdout.readline() if ready else ""
+    line = process.stdout.readline() if ready else b""
     if not line:
         raise RuntimeError("the local Bot API did not start; its words are on standard error")
     address: dict[str, str] = json.loads(line)
     return address
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
         process.wait(STOP_S)

@@ -8,9 +8,10 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from hermes.sandbox.botapi.calls import Calls, Faults
@@ -109,26 +110,38 @@ class Message:
         return (self.text, self.entities, self.markup.rows) == (text, entities, markup.rows)
 
 
+FIRST_USER = User(1001, "Ann", "ann")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a world begins with; the first user and the first chat are the default ones.
+
+    Without `chats` each user has a private chat. `rate_scale` 1 is as strict as Telegram. `topics_mode`: @BotFather has
+    switched topics on in the private chats of the bot. `test_clock` is the file of a clock that a test bends.
+    """
+
+    token: str = DEMO_TOKEN
+    users: Sequence[User] = (FIRST_USER,)
+    chats: Sequence[Chat] = ()
+    rate_scale: float = UNLIMITED
+    privacy_mode: bool = True
+    topics_mode: bool = False
+    test_clock: Path | None = None
+
+
 class World:
-    """See the module. `users` and `chats` exist from the start; the first of each is the default."""
+    """See the module. Long polls are shorter by the factor `pace`."""
 
     def __init__(
-        self,
-        *,
-        token: str = DEMO_TOKEN,
-        users: Iterable[User] = (),
-        chats: Iterable[Chat] = (),
-        rate_scale: float = UNLIMITED,
-        privacy_mode: bool = True,
-        now: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-        pace: float = 1.0,
+        self, settings: Settings | None = None, *, now: Callable[[], float] = time.time, pace: float = 1.0
     ) -> None:
-        self.token = token
-        self.pace = pace  # long polls are shorter by this factor
-        self.me = User(int(token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
-        self.privacy_mode = privacy_mode
-        self.topics_mode = False  # whether @BotFather switched topics on in the private chats of the bot
+        settings = settings or Settings()
+        self.token = settings.token
+        self.pace = pace
+        self.me = User(int(self.token.partition(":")[0]), "Hermes", "hermes_demo_bot", is_bot=True)
+        self.privacy_mode = settings.privacy_mode
+        self.topics_mode = settings.topics_mode
         self.lock = threading.RLock()
         self.version = 0
         self.polls = 0  # the number of long polls so far; only the newest one may go on
@@ -137,12 +150,12 @@ class World:
         self.closed = False
         self.commands: list[dict[str, str]] = []
         self.updates = Updates()
-        self.rates = Rates(rate_scale)
-        self.calls = Calls(monotonic)
+        self.rates = Rates(settings.rate_scale)
+        self.calls = Calls(time.monotonic)
         self.faults = Faults()
         self.files = Files()
-        self.users = {user.id: user for user in users}
-        self.chats = {chat.id: chat for chat in chats}
+        self.users = {user.id: user for user in settings.users}
+        self.chats = {chat.id: chat for chat in settings.chats}
         self.topics: dict[tuple[int, int], Topic] = {}
         self.unanswered: dict[str, Tap] = {}  # the taps that the bot may still answer, once
         self.toasts: list[Toast] = []
