@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import subprocess
 import sys
 import time
 from base64 import b64encode
@@ -12,11 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from hermes.sandbox.model_server import running_model
 from tests.bench import follower
+from tests.harness.agents import AgentProcess
 from tests.harness.opencode import Home, OpenCode, binary
 from tests.harness.processes import Proc, until
 from tests.scenes.stage import Json, asking, question
@@ -80,45 +80,20 @@ class Answerable(Agent, Protocol):
         ...
 
 
-class ScriptedProcess:
-    """The scripted agent server, told by lines what to do."""
+class ScriptedProcess(AgentProcess):
+    """The scripted agent server."""
 
     events = FIRST
     password = ""
-    module = "hermes.sandbox.opencode.server"
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.url: str = self._said()["url"]
-
-    @classmethod
-    @contextmanager
-    def running(cls) -> Iterator[Self]:
-        """One that ends with this."""
-        command = [sys.executable, "-m", cls.module]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                yield cls(process)
-            finally:
-                process.terminate()
-
-    def act(self, do: str, **wish: Any) -> Any:
-        """Let the agent do something, see `hermes.sandbox.opencode.server.ACTS`."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, **wish}) + "\n")
-        self._process.stdin.flush()
-        said = self._said()
-        assert "done" in said, said
-        return said["done"]
-
-    def _said(self) -> Json:
-        assert self._process.stdout is not None
-        said: Json = json.loads(self._process.stdout.readline())
-        return said
+    def __init__(self, module: str = "hermes.sandbox.opencode.server") -> None:
+        super().__init__(module, [module])
+        self.session = ""
 
     def ask(self, text: str) -> None:
         """As `Agent.ask`."""
-        self.act("ask", questions=[question(text)], session=self.act("session", title=TITLE), say=WORDS)
+        self.session = self.do("session", title=TITLE)
+        self.do("ask", questions=[question(text)], session=self.session, say=WORDS)
 
 
 class SecondProcess(ScriptedProcess):
@@ -126,16 +101,13 @@ class SecondProcess(ScriptedProcess):
 
     events = SECOND
     password = "a-password-of-its-own"
-    module = "hermes.sandbox.opencode2.server"
 
-    def ask(self, text: str) -> None:
-        """As `Agent.ask`."""
-        self._session = self.act("session", title=TITLE)
-        self.act("ask", questions=[question(text)], session=self._session, say=WORDS)
+    def __init__(self) -> None:
+        super().__init__("hermes.sandbox.opencode2.server")
 
     def answer(self, request_id: str) -> float:
         """As `Answerable.answer`."""
-        path = f"/api/session/{self._session}/form/{request_id}/reply"
+        path = f"/api/session/{self.session}/form/{request_id}/reply"
         return _posted(self, "/api/info", path, {"answer": {"q0": "SQLite"}})
 
 

@@ -85,7 +85,7 @@ def with_opencode(effort: Effort, root: Path) -> list[Figure]:
 
 def with_second(effort: Effort, root: Path) -> list[Figure]:
     """Measure with the stand-in for OpenCode 2."""
-    with SecondProcess.running() as agent:
+    with SecondProcess() as agent:
         rounds, by_hand_s = _with_floor(agent, effort, root)
     told = sum(one.with_context for one in rounds)
     waits = f"waits a second, because `run` cancels its own questions; with its context: {told} of {len(rounds)}"
@@ -161,7 +161,7 @@ def _permitted(stage: Stage, agent: RealOpenCode, heard: Heard, command: str) ->
 def with_script(effort: Effort, root: Path) -> list[Figure]:
     """Measure with the scripted agent server: the listener's own part, with little else on the machine."""
     bare_s: list[float] = []
-    with ScriptedProcess.running() as agent:
+    with ScriptedProcess() as agent:
         rounds = _rounds(agent, effort, root, then=lambda stage: bare_s.extend(_bare(stage, effort)))
     return [TAP.measured(*ms([one.to_toast_s for one in rounds])), BARE_TAP.measured(*ms(bare_s))]
 

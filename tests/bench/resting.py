@@ -31,7 +31,7 @@ def measure(effort: Effort, root: Path) -> list[Figure]:
     idle, waiter, busy = figures(effort)
     with staged(root) as stage, ExitStack() as servers:
         for number in range(SERVERS):
-            url = servers.enter_context(ScriptedProcess.running()).url
+            url = servers.enter_context(ScriptedProcess()).url
             stage.servers.append({"name": f"desk-{number}", "url": url})
         listener = stage.start(log={"level": "info", "file": str(stage.log)})
         settle(listener.pid, look_s=effort.settle_s)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.sandbox.opencode2.turns import Shape
 from tests.faults.faults import CATALOGUE
-from tests.faults.world import DIRECTORY, AgentProcess, World, created, write_clock
+from tests.faults.world import DIRECTORY, World, created, write_clock
+from tests.harness.agents import AgentProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,8 @@ from hermes.storage.postgres.connection import Connection
 from tests.faults.machines import database as databases
 from tests.faults.machines.proxy import lines
 from tests.faults.trap import trapping
-from tests.faults.world import PACE, AgentProcess, World, hooked, obedient, scripted, write_clock
+from tests.faults.world import PACE, World, hooked, obedient, scripted, write_clock
+from tests.harness.agents import AgentProcess
 from tests.harness.postgres import OWNER, PASSWORD, Server
 from tests.scenes.stage import ANN, BOB, STRANGER, Stage
 
