@@ -58,11 +58,10 @@ class FileStore(Store):
         self._chat = root / "telegram.json"
         self._phone_lock = root / "locked"
         self._done = Done(root / "done")
-        self._quarantine = home.spoilt
         notices, prompts, cards = (root / name for name in RECORDS)
-        self.notices = RecordFiles(notices, NOTICES, self._quarantine)
-        self.prompts = RecordFiles(prompts, PROMPTS, self._quarantine)
-        self.cards = RecordFiles(cards, CARDS, self._quarantine)
+        self.notices = RecordFiles(notices, NOTICES, home)
+        self.prompts = RecordFiles(prompts, PROMPTS, home)
+        self.cards = RecordFiles(cards, CARDS, home)
         self.files = PromptFolder(root)
         self.lists: MemoryRecords[MachineList] = MemoryRecords()
         self._machine = Machine("", "", "", 0.0)
@@ -140,7 +139,7 @@ class FileStore(Store):
     async def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
         survey = await self.survey()
-        self.put_away += sum([self._put_away(path, read_entry) for path, _ in survey.damaged])
+        self.put_away += sum([self.home.put_away(path, read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
         self.unread = [path for path, _ in survey.unread]
@@ -247,27 +246,13 @@ class FileStore(Store):
         with self.home.writing():
             return self._done.forget(days)
 
-    def _put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
-        """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
-        try:
-            with self.home.writing():
-                try:
-                    read(path)
-                except Unreadable as error:
-                    target = self._quarantine.take(path)
-                    log.error("%s is damaged (%s); moved it to %s", path, error, target)  # noqa: TRY400
-                    return True
-        except StoreError as error:
-            log.error("%s is left alone: %s", path, error)  # noqa: TRY400
-        return False
-
     async def load_chat(self, bot_id: int) -> ChatMemory:
         """Return the memory of this bot, or an empty one if it is absent, damaged or another bot's."""
         memory = ChatMemory(bot_id)
         try:
             memory = read_chat(self._chat)
         except Unreadable:
-            self._put_away(self._chat, read_chat)
+            self.home.put_away(self._chat, read_chat)
         except Missing:
             pass
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id, takes_over=True)
@@ -308,7 +293,7 @@ class FileStore(Store):
         try:
             return read_entry(path)
         except Unreadable:
-            self._put_away(path, read_entry)
+            self.home.put_away(path, read_entry)
             raise
 
 

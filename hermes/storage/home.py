@@ -13,7 +13,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from hermes import disk
-from hermes.errors import NotSaved, StoreError
+from hermes.errors import NotSaved, StoreError, Unreadable
 from hermes.hook import spool
 from hermes.model.chat_memory import Followed, Servers
 from hermes.storage import process_lock
@@ -150,6 +150,19 @@ class Home:
             path = self.spoilt.put(name, data)
         log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
         return path
+
+    def put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
+        """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
+        try:
+            with self.writing():
+                try:
+                    read(path)
+                except Unreadable as error:
+                    log.error("%s is damaged (%s); moved it to %s", path, error, self.spoilt.take(path))  # noqa: TRY400
+                    return True
+        except StoreError as error:
+            log.error("%s is left alone: %s", path, error)  # noqa: TRY400 (no defect)
+        return False
 
     def quarantined(self) -> list[Path]:
         """Return the files in quarantine, oldest first. Raises StoreError."""

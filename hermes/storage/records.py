@@ -12,8 +12,9 @@ from pathlib import Path
 from hermes import disk
 from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
 from hermes.storage import names
-from hermes.storage.archive import Quarantine, entry_files
+from hermes.storage.archive import entry_files
 from hermes.storage.codec import Codec
+from hermes.storage.home import Home
 from hermes.storage.store import R, RecordStore
 
 log = logging.getLogger(__name__)
@@ -22,10 +23,10 @@ log = logging.getLogger(__name__)
 class RecordFiles(RecordStore[R]):
     """The records under one folder. Only the listener writes them, so they need no lock."""
 
-    def __init__(self, folder: Path, codec: Codec[R], quarantine: Quarantine) -> None:
+    def __init__(self, folder: Path, codec: Codec[R], home: Home) -> None:
         self._folder = folder
         self._codec = codec
-        self._quarantine = quarantine
+        self._home = home
 
     async def survey(self) -> list[R]:
         """Return all records that can be read, and change nothing: for processes beside the listener."""
@@ -47,8 +48,8 @@ class RecordFiles(RecordStore[R]):
                 log.error("%s is left alone: %s", path, error.strerror)  # noqa: TRY400 (no defect)
             except TooNew as error:
                 log.error("%s is left alone: %s; upgrade this one", path, error)  # noqa: TRY400 (no defect)
-            except Unreadable as error:
-                self._put_away(path, str(error))
+            except Unreadable:
+                self._home.put_away(path, self._read)
         return found
 
     def _read(self, path: Path) -> R:
@@ -56,14 +57,6 @@ class RecordFiles(RecordStore[R]):
         if record.id != path.stem:
             raise Unreadable(f"it holds another record, {record.id}")
         return record
-
-    def _put_away(self, path: Path, why: str) -> None:
-        try:
-            with disk.saving(self._folder):
-                target = self._quarantine.take(path)
-            log.error("%s is damaged (%s); moved it to %s", path, why, target)
-        except StoreError as error:
-            log.error("%s is damaged (%s), and stays: %s", path, why, error)  # noqa: TRY400 (no defect)
 
     async def get(self, record_id: str) -> R:
         with disk.reading(self._folder):
