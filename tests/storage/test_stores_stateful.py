@@ -77,7 +77,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store = self.kept.make()
         self.now(self.start())
 
-    @rule(days=st.integers(1, 40))
+    @rule(days=st.integers(0, 40))
     def wait(self, days: int) -> None:
         before_s = self.store.now()
         self.kept.wait(days)
@@ -90,6 +90,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert entry_id not in self.pending
         assert entry_id not in self.done
         entry = an_entry(entry_id, code=self.now(self.store.new_code(self.pending.values())))
+        assert entry.code not in {other.code for other in self.pending.values()}
         entry = replace(entry, phone=replace(entry.phone, drawn=text))
         self.pending[entry_id] = self.now(self.store.create(entry))
         assert self.pending[entry_id] == replace(entry, revision=1)
@@ -181,15 +182,35 @@ class StoreMachine(RuleBasedStateMachine):
         assert {each.id: each for each in self.now(self.store.notices.all())} == self.notices
 
 
+class FilesMachine(StoreMachine):
+    """A store of files, some of which are damaged."""
+
+    def __init__(self) -> None:
+        self.damaged = 0
+        super().__init__(None)
+
+    @rule(entry_id=StoreMachine.open_ids, kept=st.integers(0, 60))
+    def damage(self, entry_id: str, kept: int) -> None:
+        if self.pending.pop(entry_id, None):
+            path = self.root / "store" / "pending" / f"{entry_id}.json"
+            path.write_bytes(path.read_bytes()[:kept])
+            self.damaged += 1
+
+    @invariant()
+    def what_is_damaged_is_in_quarantine(self) -> None:
+        self.now(self.store.open())
+        assert len(self.store.home.quarantined()) == self.damaged
+        assert not list(self.root.rglob("*.tmp"))
+
+
 def day_of(at_s: float) -> str:
     """The day of this moment."""
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
 
 
-def test_the_store_of_files_behaves_like_a_dictionary(tmp_path: Path) -> None:
-    """Whatever is done."""
-    InFiles(tmp_path).make()
-    run_state_machine_as_test(lambda: StoreMachine(None), settings=FEW)  # type: ignore[arg-type]
+def test_the_store_of_files_behaves_like_a_dictionary() -> None:
+    """Whatever is done, also if files are damaged."""
+    run_state_machine_as_test(FilesMachine, settings=settings(FEW, max_examples=20, stateful_step_count=25))
 
 
 def test_the_store_in_postgres_behaves_like_a_dictionary(postgres: Server) -> None:
