@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import Array
+from tomlkit.items import Array, InlineTable
 
 from hermes import disk
 from hermes.commands.setup.given import Changes, StoreChange
@@ -34,8 +34,8 @@ _COMMENTS = {
     "chat_id": "where questions go: your own id, or the (negative) id of a group",
     "users": "the ids of those who may answer",
     "url": "the database that all machines share",
+    "enabled": "whether the phone may send prompts to your agents; /lock in the chat holds them",
 }
-_WHETHER = "whether the phone may send prompts to your agents; /lock in the chat holds them"
 _ASKED_HERE = re.compile(
     r"(?i)HERMES_(TELEGRAM__(TOKEN|TOKEN_FILE|CHAT_ID|USERS)|PROMPTS__ENABLED|STORE__(URL|PASSWORD_FILE))"
 )
@@ -54,7 +54,7 @@ class Draft:
     place: Path
     settings: Config
     config: Config | None
-    lacks: str = field(default="")
+    lacks: str = ""
 
 
 def read(place: Path, *, environ: Mapping[str, str]) -> Draft:
@@ -86,13 +86,13 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
     0600; a link is followed.
 
     Raises:
-        ConfigError: the file cannot be changed so that it has these values.
+        ConfigError: a value is wrong.
         NotSaved: the disk refuses.
     """
     text = configuration.read_text(place)
     wanted = edited(text, changes, place)
     with _with_password(changes.store) as is_new:
-        _check(configuration.loads(wanted, place, environ=without_asked(environ)), changes, place)
+        configuration.loads(wanted, place, environ=without_asked(environ))
         if wanted == text and not configuration.open_to_others(place):
             return is_new
         target = place.resolve()
@@ -135,11 +135,11 @@ def edited(text: str | None, changes: Changes, place: Path) -> str:
     try:
         document = tomlkit.parse(fresh if text is None else text)
         if telegram:
-            _change(_table(document, "telegram", place), telegram, fresh=text is None)
+            _change(_table(document, "telegram", place), telegram)
         if changes.store is not None:
-            _change(_table(document, "store", place), _store(changes.store), fresh=text is None)
-        if changes.prompts is not None:
-            _switch(document, changes.prompts, place)
+            _change(_table(document, "store", place), _store(changes.store))
+        if changes.prompts or (changes.prompts is False and "prompts" in document):
+            _change(_table(document, "prompts", place), {"enabled": changes.prompts})
         return tomlkit.dumps(document)
     except TOMLKitError as error:
         raise ConfigError(
@@ -152,19 +152,6 @@ def _table(document: MutableMapping[str, Any], name: str, place: Path) -> Mutabl
     if not isinstance(table, MutableMapping):
         raise ConfigError(f"{place}, {name} is wrong; it must be a table [{name}].")
     return table
-
-
-def _switch(document: MutableMapping[str, Any], on: bool, place: Path) -> None:
-    """Switch prompts on or off. A file without [prompts] has them off, and gets the table only when they go on."""
-    is_fresh = "prompts" not in document
-    if is_fresh and not on:
-        return
-    table = _table(document, "prompts", place)
-    if table.get("enabled", False) is not on:
-        item = tomlkit.item(on)
-        if is_fresh:
-            item.comment(_WHETHER)
-        table["enabled"] = item
 
 
 def _telegram(changes: Changes) -> dict[str, Any]:
@@ -189,51 +176,21 @@ def _store(change: StoreChange) -> dict[str, Any]:
     return {"url": change.url, "password_file": file} | {key: value for key, value in more.items() if value is not None}
 
 
-def _change(table: MutableMapping[str, Any], values: Mapping[str, Any], *, fresh: bool) -> None:
-    """Set each key that has another value, and remove those whose value is None."""
+def _change(table: MutableMapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Set each key that has another value, and remove those whose value is None. False is not written if it is new."""
     for key, value in values.items():
         there = table.get(key)
         if value is None:
             table.pop(key, None)
-        elif there == value:
+        elif there == value or (there is None and value is False):
             continue
         elif isinstance(there, Array) and value[: len(there)] == there:
             there.extend(value[len(there) :])  # this keeps the comments of the users in it
         else:
             item = tomlkit.item(value)
-            if fresh and key in _COMMENTS:
+            if there is None and key in _COMMENTS and not isinstance(table, InlineTable):
                 item.comment(_COMMENTS[key])
             table[key] = item
-
-
-def _check(config: Config, changes: Changes, place: Path) -> None:
-    """Check that the changed configuration has the wanted values. Raises ConfigError."""
-    wanted = {name: value for name in Changes.__slots__ if (value := getattr(changes, name)) is not None}
-    said = _said(config, changes.store)
-    if replace(said, **wanted) != said:
-        raise ConfigError(f"{place} cannot be changed by itself; write {', '.join(wanted)} into it by hand.")
-
-
-def _said(config: Config, store: StoreChange | None) -> Changes:
-    """Return what the configuration says, as changes; of [store], only the keys that `store` changes."""
-    said, telegram = Changes(prompts=config.prompts.enabled), config.phone
-    if store is not None:
-        now = config.store
-        tls, ca_file = store.tls and now.tls, store.ca_file and now.ca_file
-        same = replace(store, url=now.url, password_file=now.password_file, tls=tls, ca_file=ca_file)
-        said = replace(said, store=same)
-    if telegram is None:
-        return said
-    proxy = telegram.proxy.get_secret_value() if telegram.proxy else None
-    return replace(
-        said,
-        token=telegram.token.get_secret_value(),
-        token_file=telegram.token_file,
-        chat_id=telegram.chat_id,
-        users=telegram.users,
-        api_base=telegram.api_base,
-        proxy=proxy,
-    )
 
 
 def without_asked(environ: Mapping[str, str]) -> dict[str, str]:

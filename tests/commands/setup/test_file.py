@@ -129,6 +129,15 @@ def test_what_the_environment_says_of_bot_and_people_does_not_count(tmp_path: Pa
     assert list(tmp_path.iterdir()) == [place]
 
 
+def test_a_proxy_of_the_shell_keeps_no_other_one_out_of_the_file(tmp_path: Path) -> None:
+    """Programs of this shell go on with their own; all others, such as the service, take that of the file."""
+    place = tmp_path / "config.toml"
+    environ = {"HERMES_TELEGRAM__PROXY": "http://127.0.0.1:1"}
+    changes = Changes(token=TOKEN, chat_id=-5, users=(1,), proxy="http://127.0.0.1:2")
+    assert file.write(place, changes, environ=environ)
+    assert tomllib.loads(place.read_text())["telegram"]["proxy"] == "http://127.0.0.1:2"
+
+
 def test_a_password_of_the_database_is_written_with_the_configuration_or_not_at_all(tmp_path: Path) -> None:
     """If the configuration cannot be changed, its file is as before: absent, or with the earlier password."""
     place, secret = tmp_path / "config.toml", tmp_path / file.PASSWORD_FILE
