@@ -11,10 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
-from hermes.chat.screens.screen import lasting
 from hermes.commands.ask import typed
 from hermes.commands.status.table import printable
 from hermes.errors import StoreError
@@ -23,7 +21,6 @@ from hermes.model.ask import Question
 LOOK_S: Final = 0.5
 LATE_S: Final = 10.0
 """After so many seconds, the terminal says that the question is not on the phone yet."""
-_CALM_S: Final = 60.0
 
 
 class Terminal:
@@ -41,12 +38,17 @@ class Terminal:
     # --- progress ---------------------------------------------------------------------------------------------
 
     async def progress(self, is_on_phone: Callable[[], Awaitable[bool]]) -> None:
-        """Say when the question is on the phone, or is late; show a spinner on a terminal that takes no answers."""
+        """Say when the question is on the phone, and once that it is late."""
         if self._console.is_terminal and not self.listens:
-            with Status("Asking on your phone…", console=self._console) as status:
-                await self._watch(is_on_phone, lambda words: status.update(Text(words)))
-        else:
-            await self._watch(is_on_phone, self.say)
+            self.say("Asking on your phone…")
+        began_s = time.monotonic()
+        late = False
+        while not await self.shows(is_on_phone):
+            if not late and time.monotonic() - began_s > LATE_S:
+                late = True
+                self.say("It is not on your phone yet; `hermes status` says why. I keep trying.")
+            await asyncio.sleep(LOOK_S)
+        self.say("It is on your phone, too: the first answer counts." if self.listens else "Asked on your phone.")
 
     @staticmethod
     async def shows(is_on_phone: Callable[[], Awaitable[bool]]) -> bool:
@@ -55,19 +57,6 @@ class Terminal:
             return await is_on_phone()
         except (StoreError, OSError):
             return False
-
-    async def _watch(self, is_on_phone: Callable[[], Awaitable[bool]], show: Callable[[str], None]) -> None:
-        began_s = time.monotonic()
-        late = False
-        while not await self.shows(is_on_phone):
-            if not late and time.monotonic() - began_s > LATE_S:
-                late = True
-                show("It is not on your phone yet; `hermes status` says why. I keep trying.")
-            await asyncio.sleep(LOOK_S)
-        show("Asked on your phone." if not self.listens else "It is on your phone, too: the first answer counts.")
-        while self._console.is_terminal and not self.listens:
-            await asyncio.sleep(_CALM_S)
-            show(f"Asked on your phone, {lasting(time.monotonic() - began_s)} ago.")
 
     # --- answering --------------------------------------------------------------------------------------------
 
