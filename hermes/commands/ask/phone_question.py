@@ -10,7 +10,7 @@ import asyncio
 import json
 import sys
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,8 @@ TEST: Final[Mapping[str, Any]] = {
     ],
 }
 """The payload of a test question: if the person can answer it, everything works."""
+Answers = tuple[tuple[str, ...], ...]
+
 _LONGEST_LINE_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -41,14 +43,14 @@ _LONGEST_LINE_BYTES: Final = 4 * 1024 * 1024
 class Told:
     """The result of a question.
 
-    - `kind`: "unanswered" means that no answer came; "desk" means that the answer from here came first, and counts.
+    - `kind`: "unanswered" means that no answer came; "desk", in the line of a hook, that the answer from here counts.
     - `answers`: for each question the chosen labels, then the typed text.
-    - `by_timer`: no person decided before the time to answer ran out.
+    - `by`: "terminal" is an answer from here; with "timer", no person decided before the time to answer ran out.
     """
 
     kind: Literal["answer", "skip", "reject", "desk", "unanswered"]
-    answers: tuple[tuple[str, ...], ...] = ()
-    by_timer: bool = False
+    answers: Answers = ()
+    by: Literal["phone", "terminal", "timer"] = "phone"
 
 
 class Asking:
@@ -79,10 +81,11 @@ class Asking:
             raise NotSaved(f"the question could not be kept in {store}; {log} says why.")
         return _told(line)
 
-    async def said_here(self, answers: Sequence[Sequence[str]]) -> Told:
-        """Answer from here; return the first result: this answer ("desk") or the phone's. Raises as `told`."""
+    async def said_here(self, answers: Answers) -> Told:
+        """Answer from here; return the first result: this answer or the phone's. Raises as `told`."""
         await self.say({"answers": answers})  # has no effect if the phone's answer has just come
-        return await self.told()
+        told = await self.told()
+        return Told("answer", answers, "terminal") if told.kind in {"desk", "unanswered"} else told
 
     async def say(self, line: Mapping[str, Any]) -> None:
         """Write a line to the hook, if it still reads. The line that the hook prints shows the effect."""
@@ -101,17 +104,13 @@ class Asking:
 
     async def was_on_phone(self) -> bool:
         """Tell whether the question is or was on the phone, as seen by this or an earlier call. Raises StoreError."""
-        self._came = self._came or await self._is_on_phone()
+        store = self._config.store.path
+        waits = [name for name in spool.waited_for(store) if self._hook.pid in spool.waiters(store, name)]
+        if waits and not self._came:
+            entries = (await look(store_of(self._config), lambda store: store.survey())).entries
+            # The post's time and not its message id, which a machine without the bot does not see.
+            self._came = any(entry.timing.posted_s is not None for entry in entries if wait_id(entry.ask) in waits)
         return self._came
-
-    async def _is_on_phone(self) -> bool:
-        waits = [name for name in spool.waited_for(self._config.store.path) if self._is_mine(name)]
-        entries = (await look(store_of(self._config), lambda store: store.survey())).entries if waits else ()
-        # The post's time and not its message id, which a machine without the bot does not see.
-        return any(entry.timing.posted_s is not None for entry in entries if wait_id(entry.ask) in waits)
-
-    def _is_mine(self, name: str) -> bool:
-        return self._hook.pid in spool.waiters(self._config.store.path, name)
 
     async def _first_line(self) -> bytes:
         """Return the line that the hook prints.
@@ -176,4 +175,4 @@ def _told(line: bytes) -> Told:
     told = json.loads(line)
     if told["kind"] == "refused":
         raise PayloadError(f"this cannot be asked: {told['error'].rstrip('.')}.")
-    return Told(told["kind"], tuple(map(tuple, told.get("answers", ()))), told.get("by") == "timer")
+    return Told(told["kind"], tuple(map(tuple, told.get("answers", ()))), told.get("by", "phone"))

@@ -121,9 +121,10 @@ async def _waited(it: Asking, context: Context[Any, Any]) -> Told:
 
 
 def _answers(told: Told, questions: Sequence[Question]) -> Answers:
-    if told.kind == "reject" and not told.by_timer:
+    by_timer = told.by == "timer"
+    if told.kind == "reject" and not by_timer:
         raise ToolError(REFUSED)
-    if told.kind not in {"answer", "skip"} or (told.by_timer and told.kind == "skip"):
+    if told.kind not in {"answer", "skip"} or (by_timer and told.kind == "skip"):
         raise ToolError(SILENCE)
     given = told.answers or ((),) * len(questions)
     answers = [
@@ -131,6 +132,4 @@ def _answers(told: Told, questions: Sequence[Question]) -> Answers:
     ]
     if told.kind == "skip":
         return Answers(answers=answers, note=SKIPPED)
-    return Answers(
-        answers=answers, note="Nobody answered in time; this is what was recommended." if told.by_timer else ""
-    )
+    return Answers(answers=answers, note="Nobody answered in time; this is what was recommended." if by_timer else "")

@@ -131,7 +131,7 @@ async def _asked(path: Path | None, environ: Mapping[str, str]) -> list[Finding]
     began_s = time.monotonic()
     told = await phone_question.ask(config, place, phone_question.TEST, timeout_s=TRIAL_S)
     took = span(time.monotonic() - began_s)
-    if told.kind == "unanswered" or told.by_timer:
+    if told.kind == "unanswered" or told.by == "timer":
         seen = f"nobody answered within {took}; is it on the phone?"
         return [_TRIAL.broken("asked", seen, f"see {config.log.file}")]
     words = ", ".join(label for labels in told.answers for label in labels) or _REFUSED.get(told.kind, told.kind)

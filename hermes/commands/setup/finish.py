@@ -152,7 +152,7 @@ class Finish:
         match told.kind:
             case "unanswered":
                 self._failed("No answer came within five minutes. `hermes status` says whether Telegram was reached.")
-            case _ if told.by_timer:
+            case _ if told.by == "timer":
                 self._failed("No answer came before the time to answer ran out.")
             case "answer":
                 answer = ", ".join(word for notices in told.answers for word in notices)

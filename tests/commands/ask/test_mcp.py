@@ -136,7 +136,7 @@ async def test_an_agent_that_leaves_takes_its_question_back(home: House) -> None
 
 async def test_nobody_in_time_is_an_error() -> None:
     """No model may take silence for a yes."""
-    for told in (Told("reject", by_timer=True), Told("unanswered"), Told("skip", by_timer=True)):
+    for told in (Told("reject", by="timer"), Told("unanswered"), Told("skip", by="timer")):
         with pytest.raises(ToolError, match="That is not an answer"):
             tool._answers(told, [tool.Question(question="x")])
 

@@ -84,7 +84,7 @@ async def test_a_timer_that_refused_is_told_as_one(still: House) -> None:
     """So that nobody takes it for the person's own word."""
     await still.start(questions={"ttl": "2s"})
     told = await ask(still.config(), still.root / "config.toml", TEST, timeout_s=60)
-    assert told == Told("reject", by_timer=True)
+    assert told == Told("reject", by="timer")
 
 
 async def test_who_asks_no_longer_closes_the_question(home: House, config: Config) -> None:
@@ -158,7 +158,7 @@ async def test_where_there_is_no_computer_to_leave_it_to_it_is_refused(still: Ho
     """`keep` would let a program wait for ever for what nobody can answer any more."""
     await still.start(questions={"ttl": "2s", "on_expiry": "keep"})
     told = await ask(still.config(), still.root / "config.toml", TEST, timeout_s=60)
-    assert told == Told("reject", by_timer=True)
+    assert told == Told("reject", by="timer")
     await still.closed()
     texts = " ".join(message.text for message in still.person.shown())
     assert "told to stop" in texts
@@ -168,8 +168,8 @@ async def test_where_there_is_no_computer_to_leave_it_to_it_is_refused(still: Ho
 @pytest.mark.parametrize(
     ("stays", "told", "words"),
     [
-        ({}, Told("reject", by_timer=True), "told to stop"),
-        ({"stays": False}, Told("reject", by_timer=True), "told to stop"),
+        ({}, Told("reject", by="timer"), "told to stop"),
+        ({"stays": False}, Told("reject", by="timer"), "told to stop"),
         ({"stays": True}, Told("unanswered"), "it can still be answered on the computer."),
     ],
 )

@@ -60,9 +60,9 @@ def test_only_what_was_done_gets_a_tick(tmp_path: Path, *, has_prompts: bool) ->
     ("told", "is_well", "said"),
     [
         (Told("answer", (("Yes",),)), True, "Your answer arrived: Yes"),
-        (Told("answer", (("Yes",),), by_timer=True), False, "the time to answer ran out"),
+        (Told("answer", (("Yes",),), by="timer"), False, "the time to answer ran out"),
         (Told("skip"), True, "You sent the question away"),
-        (Told("reject", by_timer=True), False, "the time to answer ran out"),
+        (Told("reject", by="timer"), False, "the time to answer ran out"),
         (Told("unanswered"), False, "within five minutes"),
     ],
 )
