@@ -4,13 +4,12 @@ import asyncio
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from hermes.agents.claude_code import install
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.doctor.plugin import in_use, loads
+from hermes.commands.doctor.plugin import again_with, in_use, loads
 
 AREA = Area("Claude Code")
 
@@ -40,18 +39,7 @@ def _look(around: Around) -> Iterator[Finding]:
 
 
 def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
-    """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`.
-
-    The fix installs the hooks again with its paths: they may be there on purpose.
-    """
-    python = words[words.index("-I") - 1]
+    """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`."""
     named = {before.removeprefix("--"): after for before, after in pairwise(words)}
-    paths = around.paths_of(named)
-    again = replace(around, config_file=paths["config"]).hermes("install", "claude-code")
-    yield loads(AREA, python, again) or AREA.broken(
-        "python",
-        f"{python} cannot load Hermes, so no hook starts",
-        again,
-        lambda: around.put(install.install, paths),
-    )
+    yield loads(AREA, words[words.index("-I") - 1], *again_with(named, around, "claude-code", install.install))
     yield in_use(AREA, around, named, mend)

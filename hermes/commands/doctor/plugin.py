@@ -5,15 +5,15 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import hermes
 from hermes.agents.plugin_file import Plugin, settings_of
 from hermes.commands import install
-from hermes.commands.doctor.finding import Area, Around, Finding
+from hermes.commands.doctor.finding import Area, Around, Finding, Fix, command
 from hermes.commands.install import Agent
 from hermes.errors import ConfigError
 
@@ -31,58 +31,29 @@ class Placed:
 
     async def look(self, around: Around) -> tuple[Finding, ...]:
         """Check the installed file, then the paths in it; if there is no file, say so if the agent is here."""
-        place = self.plugin.path(around.environ)
+        return await self.area.guarded("file", asyncio.to_thread(lambda: list(self._look(around))))
+
+    def _look(self, around: Around) -> Iterator[Finding]:
+        place, mend = self.plugin.path(around.environ), around.hermes("install", self.agent.name)
         try:
             text = self.plugin.installed(around.environ)
         except ConfigError as error:
             aside = f"mv {shlex.quote(str(place))} {shlex.quote(f'{place}.old')}"
-            return (self.area.broken("file", str(error), f"{aside} && {self.mend(around)}"),)
-        if text is not None:
-            return self.area.good("file", str(place)), *await self._named(around, text)
-        if shutil.which(self.agent.program, path=around.environ.get("PATH")) is None:
-            return ()
-        return (self.area.warning("file", "not installed: its questions do not come to the phone", self.mend(around)),)
-
-    def mend(self, around: Around) -> str:
-        """Return the command that installs the plugin."""
-        return around.hermes("install", self.agent.name)
-
-    async def _named(self, around: Around, text: str) -> list[Finding]:
+            yield self.area.broken("file", str(error), f"{aside} && {mend}")
+            return
+        if text is None:
+            if shutil.which(self.agent.program, path=around.environ.get("PATH")):
+                yield self.area.warning("file", "not installed: its questions do not come to the phone", mend)
+            return
+        yield self.area.good("file", str(place))
         settings = settings_of(text)
-        found = await asyncio.gather(
-            self.area.guarded("version", asyncio.to_thread(self._version, around, text, settings)),
-            self.area.guarded("python", asyncio.to_thread(self._python, around, settings)),
-            self.area.guarded("paths", asyncio.to_thread(self._paths, around, settings)),
-        )
-        return [finding for findings in found for finding in findings]
-
-    def _version(self, around: Around, text: str, settings: Mapping[str, object]) -> list[Finding]:
-        if text != self.plugin.text(settings):
-            return [self._outdated(around, settings, "version", f"not the plugin of Hermes {hermes.__version__}")]
-        return [self.area.good("version", f"of Hermes {hermes.__version__}")]
-
-    def _outdated(self, around: Around, settings: Mapping[str, object], check: str, seen: str) -> Finding:
-        """Return a finding whose fix installs the plugin again, with its own paths: they may be there on purpose."""
-        paths = around.paths_of(settings)
-        return self.area.broken(
-            check, seen, self._again(around, settings), lambda: around.put(self.plugin.install, paths)
-        )
-
-    def _again(self, around: Around, settings: Mapping[str, object]) -> str:
-        """Return the command that installs the plugin again for the configuration that it names."""
-        return self.mend(replace(around, config_file=around.paths_of(settings)["config"]))
-
-    def _python(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
-        python = str(settings.get("python") or "")
-        if not os.access(python, os.X_OK) or not Path(python).is_file():
-            seen = f"{python or 'none'} is not a program, so no hook can start"
-            return [self._outdated(around, settings, "python", seen)]
-        if (found := loads(self.area, python, self._again(around, settings))) is not None:
-            return [found]
-        return [self._outdated(around, settings, "python", f"{python} cannot load Hermes, so no hook starts")]
-
-    def _paths(self, around: Around, settings: Mapping[str, object]) -> list[Finding]:
-        return [in_use(self.area, around, settings, self.mend(around))]
+        again, fix = again_with(settings, around, self.agent.name, self.plugin.install)
+        if text == self.plugin.text(settings):
+            yield self.area.good("version", f"of Hermes {hermes.__version__}")
+        else:
+            yield self.area.broken("version", f"not the plugin of Hermes {hermes.__version__}", again, fix)
+        yield loads(self.area, str(settings.get("python") or ""), again, fix)
+        yield in_use(self.area, around, settings, mend)
 
 
 PLUGINS = tuple(
@@ -102,13 +73,27 @@ async def look(around: Around) -> tuple[Finding, ...]:
     return (AREA.broken("connected", "none is, and no server is configured: no question can come", mend),)
 
 
-def loads(area: Area, python: str, mend: str) -> Finding | None:
-    """Return a finding about the version of Hermes that this interpreter loads, or None if it loads none."""
-    command = [python, "-I", "-c", _SAY_VERSION]
+def again_with(
+    named: Mapping[str, object], around: Around, name: str, install: Callable[..., list[str]]
+) -> tuple[str, Fix]:
+    """Return the command and the fix that connect an agent again with the paths that it names.
+
+    They may be there on purpose, so its questions do not move to the configuration that is checked.
+    """
+    paths = around.paths_of(named)
+    again = command("install", name, place=paths["config"], environ=around.environ)
+    return again, lambda: around.put(install, paths)
+
+
+def loads(area: Area, python: str, mend: str, fix: Fix) -> Finding:
+    """Return a finding about the version of Hermes that this interpreter loads."""
+    if not os.access(python, os.X_OK) or not Path(python).is_file():
+        return area.broken("python", f"{python or 'none'} is not a program, so no hook can start", mend, fix)
+    say_version = [python, "-I", "-c", _SAY_VERSION]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=PYTHON_S, check=True)
+        told = subprocess.run(say_version, capture_output=True, text=True, timeout=PYTHON_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None
+        return area.broken("python", f"{python} cannot load Hermes, so no hook starts", mend, fix)
     version = told.stdout.strip()
     if version != hermes.__version__:
         return area.warning("python", f"{python} has Hermes {version}, this is {hermes.__version__}", mend)
