@@ -104,30 +104,23 @@ def setup(  # noqa: PLR0913 (one argument an option)
     discard_log()
     if no_agents and agent:
         raise ConfigError("give --agent or --no-agents, not both.")
-    store = given.of_store_options(
-        url=store_url,
-        join=join,
-        password_file=store_password_file,
-        tls=store_tls,
-        ca_file=store_ca_file and configuration.absolute(store_ca_file),
-        one_machine=one_machine,
-        environ=os.environ,
-    )
-    options = given.of_options(
-        token_from=token_file,
+    if sum((store_url is not None, join is not None, one_machine)) > 1:
+        raise ConfigError("give one of --join, --store-url and --one-machine.")
+    url = store_url if join is None else join
+    options = given.Given(
+        token_file,
         chat_id=chat,
-        users=user or (),
-        agents=() if no_agents else agent,
+        users=tuple(dict.fromkeys(user or ())),
+        agents=() if no_agents else tuple(agent) if agent else None,
         prompts=prompts,
         service=service,
         test=test,
         yes=yes,
         api_base=api_base,
         proxy=proxy,
-        environ=os.environ,
-        stdin=sys.stdin,
-        store=store,
+        store=given.GivenStore(url, join is not None, store_password_file, store_tls, store_ca_file, one_machine),
     )
+    options = given.checked(options, environ=os.environ, stdin=sys.stdin)
     place = configuration.config_path(config, environ=os.environ)
     at = terminal.of_this_process(yes=yes)
     raise typer.Exit(wizard.run(options, place=place, environ=os.environ, terminal=at, clock=clocks.bent(test_clock)))

@@ -51,21 +51,15 @@ def choose_bot(terminal: Terminal, given: Given, draft: Draft, *, connect: Conne
         return _me(terminal, token, connect, run)
 
     if given.token is not None or given.token_file is not None:
-        return _of_options(terminal, _token_of_options(given), given, draft, known)
-    kept = _kept(terminal, draft, known)
-    return kept or _typed(terminal, known)
+        return _of_options(terminal, given, draft, known)
+    return _kept(terminal, draft, known) or _typed(terminal, known)
 
 
-def _token_of_options(given: Given) -> str:
+def _of_options(terminal: Terminal, given: Given, draft: Draft, known: Callable[[str], Me | None]) -> ChosenBot:
     try:
-        return secret_or_file(given.token or "", given.token_file, "--token-file")
+        token = secret_or_file(given.token or "", given.token_file, "--token-file")
     except ValueError as error:
         raise ConfigError(f"the token {error}.") from None
-
-
-def _of_options(
-    terminal: Terminal, token: str, given: Given, draft: Draft, known: Callable[[str], Me | None]
-) -> ChosenBot:
     place = given.token_file or given.token_from
     if not is_token(token):
         raise ConfigError(f"{place}: {_WRONG_FORM}.")

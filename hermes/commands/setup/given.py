@@ -1,9 +1,10 @@
 """The answers that the options give, and the changes to the configuration that all answers lead to."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from hermes.config.reading import absolute
 from hermes.config.values import checked_proxy, checked_url
@@ -19,7 +20,7 @@ STORE_PASSWORD_FILE = "HERMES_STORE__PASSWORD_FILE"  # noqa: S105 (a name)
 class GivenStore:
     """The options about the database that several machines share; None means that the option is not given.
 
-    - `url`: the database. `joins`: this machine has no bot of its own, and joins the others there.
+    - `url`: the database, of --join or --store-url. `joins`: this machine has no bot of its own, and joins the others.
     - `one_machine`: agents run on this machine alone, so there is no need to ask.
     """
 
@@ -40,13 +41,15 @@ class GivenStore:
 class Given:
     """The options; None means that the option is not given.
 
-    `token` comes from the environment or standard input (`token_from` says which) and is written into the
-    configuration; of `token_file` the path is written. `agents` names the agents to connect, () means none of them.
+    - `token_from`: the place of the token: --token-file, or what `checked` found instead.
+    - `token`: set by `checked`, if standard input or the environment has it; it is written into the configuration. Of
+      `token_file` the path is written.
+    - `agents`: the names of the agents to connect; () means none of them.
     """
 
+    token_from: str | None = None
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
-    token_from: str = ""
     chat_id: int | None = None
     users: tuple[int, ...] = ()
     agents: tuple[str, ...] | None = None
@@ -89,72 +92,47 @@ class Changes:
     store: StoreChange | None = None
 
 
-def of_options(
-    *,
-    token_from: str | None,
-    users: Iterable[int],
-    agents: Iterable[str] | None,
-    environ: Mapping[str, str],
-    stdin: TextIO,
-    proxy: str | None,
-    api_base: str | None,
-    store: GivenStore,
-    **rest: Any,
-) -> Given:
-    """Return the options. No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
+def checked(given: Given, *, environ: Mapping[str, str], stdin: TextIO) -> Given:
+    """Return the options with full paths, and with the token and the database of the environment if no option has them.
 
+    No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
     Raises ConfigError: the proxy or the Bot API server is not the URL of one, or has a password, which others could see
     in a command line.
     """
-    try:
-        proxy = None if proxy is None else checked_proxy(proxy, login=False)
-    except ValueError as error:
-        form = "give http://HOST:PORT or socks5://HOST:PORT; a URL with a password goes into the configuration"
-        raise ConfigError(f"--proxy {error}; {form}, telegram.proxy.") from None
-    try:
-        api_base = None if api_base is None else checked_url(api_base)
-    except ValueError as error:
-        raise ConfigError(f"--api-base {error}; give http://HOST:PORT or https://HOST:PORT.") from None
-    file, token, where = None, None, "standard input"
-    if token_from == "-":  # noqa: S105 (a place, no token)
-        token = stdin.readline().strip()
-    elif token_from is not None:
-        file = absolute(Path(token_from))
+    file, token, where = None, None, given.token_from
+    if given.token_from == "-":  # noqa: S105 (a place, no token)
+        token, where = stdin.readline().strip(), "standard input"
+    elif given.token_from is not None:
+        file = absolute(Path(given.token_from))
     else:
         token, where = environ.get(TOKEN), TOKEN
-    chosen = None if agents is None else tuple(agents)
-    return Given(
-        token,
-        file,
-        where,
-        users=tuple(dict.fromkeys(users)),
-        agents=chosen,
-        api_base=api_base,
-        proxy=proxy,
-        store=store,
-        **rest,
+    form = (
+        "give http://HOST:PORT or socks5://HOST:PORT; a URL with a password goes into the configuration, telegram.proxy"
+    )
+    return replace(
+        given,
+        token_from=where,
+        token=token,
+        token_file=file,
+        proxy=_url("--proxy", given.proxy, partial(checked_proxy, login=False), form),
+        api_base=_url("--api-base", given.api_base, checked_url, "give http://HOST:PORT or https://HOST:PORT"),
+        store=_store(given.store, environ),
     )
 
 
-def of_store_options(
-    *,
-    url: str | None,
-    join: str | None,
-    password_file: Path | None,
-    environ: Mapping[str, str],
-    one_machine: bool,
-    **rest: Any,
-) -> GivenStore:
-    """Return the options about the database. The environment can have its URL and its password file, too.
+def _url(option: str, text: str | None, check: Callable[[object], str], form: str) -> str | None:
+    try:
+        return None if text is None else check(text)
+    except ValueError as error:
+        raise ConfigError(f"{option} {error}; {form}.") from None
 
-    Raises ConfigError: options that exclude each other.
-    """
-    if sum((url is not None, join is not None, one_machine)) > 1:
-        raise ConfigError("give one of --join, --store-url and --one-machine.")
-    known = [text for text in (join, url, environ.get(STORE_URL)) if text is not None]
+
+def _store(given: GivenStore, environ: Mapping[str, str]) -> GivenStore:
     said = environ.get(STORE_PASSWORD_FILE, "none")
-    file = password_file or (None if said in ("", "none") else Path(said))
-    place = file and absolute(file)
-    return GivenStore(
-        known[0] if known else None, joins=join is not None, password_file=place, one_machine=one_machine, **rest
+    file = given.password_file or (None if said in ("", "none") else Path(said))
+    return replace(
+        given,
+        url=environ.get(STORE_URL) if given.url is None else given.url,
+        password_file=file and absolute(file),
+        ca_file=given.ca_file and absolute(given.ca_file),
     )
