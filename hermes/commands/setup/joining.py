@@ -42,7 +42,8 @@ def plan_to_join(
         _need_same_bot(draft, await checks.check_agent(address))
 
     database = Connecting(terminal, given, draft, check, run=run).of_url(given.store.url or "")
-    agents = parts.choose_agents(terminal.with_defaults(), given, environ=environ)
+    terminal.yes = True
+    agents = parts.choose_agents(terminal, given, environ=environ)
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
     service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from hermes.commands.install import AGENTS, Agent
 from hermes.commands.setup.given import Given
@@ -10,23 +9,10 @@ from hermes.commands.setup.terminal import Terminal
 from hermes.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """An agent that is on this machine; `version` is "" if its program does not tell it."""
-
-    agent: Agent
-    path: str
-    version: str
-
-
-def find_agents(environ: Mapping[str, str]) -> list[Found]:
-    """Return the agents whose programs are on the PATH."""
-    found = []
-    for agent in AGENTS:
-        path = shutil.which(agent.program, path=environ.get("PATH"))
-        if path is not None:
-            found.append(Found(agent, path, agent.version(path, environ)))
-    return found
+def find_agents(environ: Mapping[str, str]) -> list[tuple[Agent, str, str]]:
+    """Return the agents whose programs are on the PATH, each with its path and version, "" if it tells none."""
+    places = ((agent, shutil.which(agent.program, path=environ.get("PATH"))) for agent in AGENTS)
+    return [(agent, path, agent.version(path, environ)) for agent, path in places if path is not None]
 
 
 def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str]) -> tuple[Agent, ...]:
@@ -39,13 +25,12 @@ def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str
     if not found:
         names = ", ".join(agent.title for agent in AGENTS)
         terminal.say(f"None was found (Hermes knows {names}). Once there is one: `hermes install {AGENTS[0].name}`.")
-    return tuple(one.agent for one in found if _wanted(terminal, one))
+    return tuple(agent for agent, path, version in found if _wanted(terminal, agent, path, version))
 
 
-def _wanted(terminal: Terminal, found: Found) -> bool:
-    agent = found.agent
-    terminal.done(f"{agent.title} {found.version} is here: {found.path}")
-    if sentence := agent.without_plugin(found.version):
+def _wanted(terminal: Terminal, agent: Agent, path: str, version: str) -> bool:
+    terminal.done(f"{agent.title} {version} is here: {path}")
+    if sentence := agent.without_plugin(version):
         terminal.say(sentence)
         return False
     option = f"--agent {agent.name} or --no-agents"

@@ -69,7 +69,8 @@ def choose_people(
         _warn_of_nobody(terminal, known)
         return known
     terminal.need("which chat questions go to", OPTION)
-    is_group = _wants_group(terminal)
+    terminal.say("Questions come to your private chat with the bot, or to a group.")
+    is_group = terminal.ask("Use a group?", default=False, option=OPTION)
     with alone(bot.me.id), _pairing(terminal, draft, bot, connect=connect, run=run, now=now) as pairing:
         chosen = pairing.group() if is_group else pairing.private()
     return replace(chosen, users=tuple(dict.fromkeys((*chosen.users, *given.users))))
@@ -130,11 +131,6 @@ async def _names(connect: Connect, bot: ChosenBot, ids: tuple[int, ...]) -> list
                 name = await api.name(one)
             found.append(f"{name} (id {one})" if name else str(one))
     return found
-
-
-def _wants_group(terminal: Terminal) -> bool:
-    terminal.say("Questions come to your private chat with the bot, or to a group.")
-    return terminal.ask("Use a group?", default=False, option=OPTION)
 
 
 # --- pairing ------------------------------------------------------------------------------------------------

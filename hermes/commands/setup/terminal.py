@@ -4,7 +4,6 @@ Text from outside (names of people, titles of groups, versions) is never read as
 be printed become blanks, so that it cannot move the cursor.
 """
 
-import copy
 import getpass
 import io
 import sys
@@ -30,7 +29,7 @@ _QR_STYLE = "color(231) on color(16)"
 
 
 class Terminal:
-    """Prints and asks. `interactive`: a person is at the terminal; `yes`: `ask` takes each default without asking.
+    """Prints and asks. `interactive`: a person is at the terminal; `yes`: `ask` takes each default, and asks nothing.
 
     If no person can be asked, a question raises ConfigError, whose sentence names the option that answers it.
     Ctrl-C and Ctrl-D both raise KeyboardInterrupt.
@@ -47,14 +46,8 @@ class Terminal:
     ) -> None:
         self.interactive = interactive
         self._console = console
-        self._yes = yes
+        self.yes = yes
         self._read, self._read_hidden = read, read_hidden
-
-    def with_defaults(self) -> "Terminal":
-        """Return the same terminal, whose `ask` takes each default without asking."""
-        made = copy.copy(self)
-        made._yes = True  # noqa: SLF001 (of the same class)
-        return made
 
     # --- saying ---------------------------------------------------------------------------------------------
 
@@ -112,7 +105,7 @@ class Terminal:
 
     def ask(self, question: str, *, default: bool, option: str) -> bool:
         """Ask yes or no; Enter and `--yes` take the default. Raises ConfigError."""
-        if self._yes:
+        if self.yes:
             return default
         return self._yes_or_no(question, "[Y/n]" if default else "[y/N]", default, f"{option}, or --yes")
 
@@ -121,7 +114,7 @@ class Terminal:
 
         Print nothing and return False if no person can be asked, or with `--yes`: the error that follows says it.
         """
-        asked = self.interactive and not self._yes
+        asked = self.interactive and not self.yes
         if asked and trouble:
             self.warn(trouble)
         return asked and self._yes_or_no("Try again?", "[Y/n]", default=True, option="")

@@ -83,15 +83,14 @@ class _Setup:
         file.need_writable(self._place)
         draft = file.read(self._place, environ=self._environ)
         connect = _connect(self._given, draft.settings)
-        joins = self._given.store.joins
-        terminal = self._terminal.with_defaults() if joins else self._terminal
         own = draft.config and draft.config.phone
         shared_bot = own.bot_id if own and draft.settings.store.address else None
-        background = Background(terminal, self._place, draft.settings, environ=self._environ, shared_bot=shared_bot)
+        settings, environ = draft.settings, self._environ
+        background = Background(self._terminal, self._place, settings, environ=environ, shared_bot=shared_bot)
         try:
             plan = (
                 plan_to_join(self._terminal, self._given, draft, background, environ=self._environ, run=run)
-                if joins
+                if self._given.store.joins
                 else self._plan(draft, background, connect=connect, run=run, now=now)
             )
             return self._carry_out(plan, background, connect=connect, run=run)

@@ -12,7 +12,7 @@ from rich.console import Console
 from hermes.agents.claude_code import install as claude_code
 from hermes.commands.install import AGENTS
 from hermes.commands.setup.background import Background
-from hermes.commands.setup.parts import Found, find_agents
+from hermes.commands.setup.parts import find_agents
 from hermes.commands.setup.terminal import Terminal
 from hermes.config.settings import Config
 
@@ -36,7 +36,7 @@ def test_an_agent_on_the_path_and_its_version(tmp_path: Path, script: str, versi
     environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     assert find_agents(environ) == []
     program.chmod(0o755)
-    assert find_agents(environ) == [Found(AGENTS[0], str(program), version)]
+    assert find_agents(environ) == [(AGENTS[0], str(program), version)]
 
 
 def test_claude_codes_hooks_start_a_listener_too(tmp_path: Path) -> None:
