@@ -112,30 +112,27 @@ class Followed:
         self._path, self._environ = path, environ
         self.place = config_path(path, environ=environ)
         self._secret_files: tuple[Path, ...] = ()
-        self._used = self._seen = self._content()
+        self._used = self._content()
         self._said = ""
 
     def watch_secrets(self, files: Iterable[Path]) -> None:
         """Watch these files, too: what the process has read from them is a part of its configuration."""
         self._secret_files = tuple(files)
-        self._used = self._seen = (self._used[0], self._content()[1])
+        self._used = (self._used[0], self._content()[1])
 
     def has_changed(self) -> bool:
         """Tell whether a file has changed and the new content is valid; log the error of an invalid content once."""
         try:
-            content = self._content()
-            if content == self._seen:
-                self._said = ""
-                return False
-            if content != self._used:
+            has_changed = self._content() != self._used
+            if has_changed:
                 load(self._path, environ=self._environ)
         except ConfigError as error:
             if str(error) != self._said:
                 self._said = str(error)
                 log.error("the configuration was changed and cannot be used, so the one before counts: %s", error)  # noqa: TRY400 (not a bug)
             return False
-        self._seen, self._said = content, ""
-        return content != self._used
+        self._said = ""
+        return has_changed
 
     def _content(self) -> tuple[str | None, tuple[bytes, ...]]:
         """Return the text of the configuration and the content of the secret files. Raises ConfigError."""
@@ -187,18 +184,14 @@ def _overlay(environ: Mapping[str, str]) -> _Overlay:
 
 
 def _merged(settings: dict[str, Any], overlay: _Overlay) -> dict[str, Any]:
+    """Return the settings with those of the environment; a secret and the key of its file replace each other."""
     merged = dict(settings)
     for section, texts in overlay.items():
-        merged[section] = _above(merged.get(section, {}), texts)
+        table = merged.get(section, {})
+        if isinstance(table, dict):
+            said = {name.removesuffix("_file") for name in texts}
+            merged[section] = {key: table[key] for key in table if key.removesuffix("_file") not in said} | texts
     return merged
-
-
-def _above(table: object, texts: dict[str, str]) -> object:
-    """Return the file's table with the environment's keys; a secret and the key of its file replace each other."""
-    if not isinstance(table, dict):
-        return table
-    said = {name.removesuffix("_file") for name in texts}
-    return {key: value for key, value in table.items() if key.removesuffix("_file") not in said} | texts
 
 
 # ---------------------------------------------------------------- error sentences

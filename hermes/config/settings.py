@@ -6,7 +6,7 @@ The description names correct values; `reading` builds error sentences from it, 
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import platformdirs
@@ -131,13 +131,6 @@ class Questions(_Section):
         return None if self.tz == "local" else ZoneInfo(self.tz)
 
 
-DESTRUCTIVE: Final = ("rm", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish")
-RUNNING_OTHERS: Final = (
-    *("sudo", "su", "doas", "env", "command", "exec", "eval", "nohup", "timeout", "xargs", "find", "bash", "sh", "zsh"),
-)
-"""Commands that run other ones: who allows one of them for good allows everything."""
-
-
 class Permissions(_Section):
     """Which permissions agents may ask for on the phone, and how a permission ends without an answer."""
 
@@ -145,7 +138,12 @@ class Permissions(_Section):
     on_expiry: Literal["reject", "keep"] = Field(default="reject", description='"reject" or "keep"')
     always: bool = Field(default=True, description="true or false")
     never_always: Words = Field(
-        default=(*DESTRUCTIVE, *RUNNING_OTHERS),
+        default=(
+            *("rm", "dd", "mkfs", "shutdown", "reboot", "git push", "npm publish"),
+            # These run other commands: allowing one of them for good would allow everything.
+            *("sudo", "su", "doas", "env", "command", "exec", "eval", "nohup", "timeout", "xargs", "find"),
+            *("bash", "sh", "zsh"),
+        ),
         description='a list of the first words of commands, such as ["rm", "git push"]',
     )
     without_projects: Paths = Field(default=(), description='a list of folders or of their names, such as ["shop-api"]')
