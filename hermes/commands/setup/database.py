@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hermes.commands.setup.bot import Run
-from hermes.commands.setup.file import PASSWORD_FILE, Draft
-from hermes.commands.setup.given import Given, StoreChange
-from hermes.commands.setup.terminal import Terminal
+from hermes.commands.setup.context import Context
+from hermes.commands.setup.file import PASSWORD_FILE
+from hermes.commands.setup.given import StoreChange
 from hermes.config.settings import AGENT_ONLY, Store
 from hermes.config.values import secret_or_file
 from hermes.errors import ConfigError, HermesError, StoreError
@@ -36,7 +35,7 @@ class ChosenDatabase:
     change: StoreChange
 
 
-def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: int, run: Run) -> ChosenDatabase | None:
+def choose_database(context: Context, *, bot_id: int) -> ChosenDatabase | None:
     """Take the database from the options or the person; None leaves the store as it is. `bot_id`: the chosen bot.
 
     Without a person at the terminal, only an option chooses a database. If the person gives up, the rest is set up.
@@ -45,6 +44,7 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: i
         ConfigError: an option cannot be used, or needs psycopg, which is missing.
         StoreError: the database of an option cannot be used. HermesError: as `Connecting.of_url`.
     """
+    terminal, given, draft = context.terminal, context.given, context.draft
     there, is_asked = draft.settings.store, terminal.interactive and not given.store.one_machine
     url = there.url or None if given.store.url is None and given.store.says_how else given.store.url
     if url is None and not (there.url or is_asked):
@@ -55,10 +55,10 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: i
     if there.address is not None and draft.config is not None and draft.config.telegram.bot_id != bot_id:
         terminal.warn(_OTHER_BOT)
     if url is not None:
-        return Connecting(terminal, given, draft, check_phone, run=run).of_url(url)
+        return Connecting(context, check_phone).of_url(url)
     if there.address is not None:
         if draft.lacks == AGENT_ONLY:
-            _check_owner(there.address, draft, run=run)
+            _check_owner(there.address, context)
         terminal.done(f"They share the database {there.address.name}.")
         return None
     if not terminal.ask("Do agents run on more than one machine?", default=False, option=_URL):
@@ -68,21 +68,21 @@ def choose_database(terminal: Terminal, given: Given, draft: Draft, *, bot_id: i
         "your own, or a hosted one. Make an empty database there, and a user that owns it."
     )
     try:
-        return Connecting(terminal, given, draft, check_phone, run=run).of_person()
+        return Connecting(context, check_phone).of_person()
     except HermesError as error:
         terminal.warn(f"{_capital(str(error))}.")
     terminal.say("All else is set up for this machine alone; run `hermes setup` again for the database.")
     return None
 
 
-def _check_owner(address: Address, draft: Draft, *, run: Run) -> None:
+def _check_owner(address: Address, context: Context) -> None:
     """Check that a machine that gets the token can be the phone side, too. Raises ConfigError."""
     try:
-        run(check_phone(address))
+        context.run(check_phone(address))
     except StoreError as error:
         raise ConfigError(
-            f"{draft.place}: with the bot's token, this machine must reach the database as its owner, by the url in "
-            f"[store] (`hermes setup --store-url URL`): {error}."
+            f"{context.draft.place}: with the bot's token, this machine must reach the database as its owner, by the "
+            f"url in [store] (`hermes setup --store-url URL`): {error}."
         ) from None
 
 
@@ -103,11 +103,11 @@ async def make_tables(address: Address) -> None:
 class Connecting:
     """Connects a database. Raises ConfigError: psycopg is missing."""
 
-    def __init__(self, terminal: Terminal, given: Given, draft: Draft, check: Check, *, run: Run) -> None:
-        self._terminal, self._given, self._run, self._check = terminal, given, run, check
-        self._there: Store = draft.settings.store
-        self._has_bot = draft.config is not None
-        self._password_file = draft.place.parent / PASSWORD_FILE
+    def __init__(self, context: Context, check: Check) -> None:
+        self._terminal, self._given, self._run, self._check = context.terminal, context.given, context.run, check
+        self._there: Store = context.draft.settings.store
+        self._has_bot = context.draft.config is not None
+        self._password_file = context.draft.place.parent / PASSWORD_FILE
         try:
             need_psycopg()
         except ConfigError as error:

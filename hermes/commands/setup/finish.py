@@ -3,21 +3,20 @@
 If a part after the writing fails, the person is told, and the later parts are still done.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 from hermes.chat.screens import hints
 from hermes.commands.ask import phone_question
 from hermes.commands.install import Agent, connect
 from hermes.commands.setup import file
 from hermes.commands.setup.background import Background, listener_need
-from hermes.commands.setup.bot import ChosenBot, Connect, Run
+from hermes.commands.setup.bot import ChosenBot
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
 from hermes.commands.setup.people import ChosenPeople
-from hermes.commands.setup.terminal import Terminal
 from hermes.commands.store.move import bring
 from hermes.config import reading as configuration
 from hermes.config.settings import Config
@@ -40,15 +39,27 @@ class Plan:
 
 
 class Finish:
-    """Carries a plan out. `ok` is false once a part of it has failed."""
+    """Carries a plan out. `saved`: the configuration is written; `ok` is false once a later part has failed."""
 
-    def __init__(
-        self, terminal: Terminal, place: Path, *, environ: Mapping[str, str], connect: Connect, run: Run
-    ) -> None:
-        self.ok, self._listens, self._always_listens, self._has_services = True, True, True, True
-        self.has_other_listener = False
-        self._terminal, self._place, self._environ = terminal, place, environ
-        self._connect, self._run = connect, run
+    def __init__(self, context: Context) -> None:
+        self.ok, self.saved = True, False
+        self._listens, self._always_listens, self._has_services, self._has_other_listener = True, True, True, False
+        self._terminal, self._place, self._environ = context.terminal, context.draft.place, context.environ
+        self._connect, self._run = context.connect, context.run
+
+    def carry_out(self, plan: Plan, background: Background) -> None:
+        """Make all changes. Raises as `save`."""
+        changed = self.save(plan)
+        self.saved = True
+        config = configuration.load(self._place, environ=file.without_asked(self._environ))
+        self._warn_of_shell(config)
+        self._greet(plan, has_prompts=config.prompts.enabled)
+        self._tell_prompts(plan)
+        self.connect_agents(plan, config)
+        self._listen(plan, config, background, changed=changed)
+        if plan.test and not self._has_other_listener:
+            self.test(config)
+        self._farewell(config)
 
     def save(self, plan: Plan) -> bool:
         """Write the configuration; return whether it changed. If the disk refuses, the person may try again.
@@ -72,7 +83,7 @@ class Finish:
                 if not self._terminal.again(f"{error}."):
                     raise
 
-    def warn_of_shell(self, config: Config) -> None:
+    def _warn_of_shell(self, config: Config) -> None:
         """Warn of the variables of this shell that override the written configuration."""
         with suppress(ConfigError):
             if _asked(configuration.load(self._place, environ=self._environ)) == _asked(config):
@@ -82,21 +93,25 @@ class Finish:
             f"{names} in this shell overrides the configuration for programs that you start here: unset it."
         )
 
-    def greet(self, plan: Plan, *, has_prompts: bool) -> None:
+    def _greet(self, plan: Plan, *, has_prompts: bool) -> None:
         """Send a message to a chat that is new: this shows whether the bot may write there."""
         if plan.bot is None or plan.people is None or not plan.people.is_new:
             return
         chat_id, name = plan.people.chat_id, plan.bot.me.username
         try:
             with self._terminal.waiting("Saying hello in the chat…"):
-                self._run(_greeted(self._connect, plan.bot.token, chat_id, has_prompts=has_prompts))
+                self._run(self._greeting(plan.bot.token, chat_id, has_prompts=has_prompts))
         except ChatError as error:
             self._failed(f"The bot cannot write to the chat {chat_id} ({error}).")
             self._terminal.say(f"Open https://t.me/{name} and press Start, or add @{name} to the group.")
         else:
             self._terminal.done("Said hello in the chat.")
 
-    def tell_prompts(self, plan: Plan) -> None:
+    async def _greeting(self, token: str, chat_id: int, *, has_prompts: bool) -> None:
+        async with self._connect(token) as api:
+            await api.send(chat_id, hints.connected(has_prompts=has_prompts))
+
+    def _tell_prompts(self, plan: Plan) -> None:
         """Say that prompts were switched on or off, if they were."""
         if plan.changes.prompts is not None:
             self._terminal.done(
@@ -110,7 +125,7 @@ class Finish:
                 lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
             )
 
-    def listen(self, plan: Plan, config: Config, background: Background, *, changed: bool) -> None:
+    def _listen(self, plan: Plan, config: Config, background: Background, *, changed: bool) -> None:
         """Restart the listener with these settings: as a service if wanted, else as it ran before.
 
         In between, what is open moves into a database that was connected.
@@ -134,7 +149,7 @@ class Finish:
     def _look_for_other(self, background: Background, config: Config) -> None:
         has_own_bot = config.phone is not None and not config.store.url
         holder = background.other_listener(config.telegram.bot_id) if has_own_bot else None
-        self.has_other_listener = holder is not None
+        self._has_other_listener = holder is not None
         if holder is not None:
             self._failed(
                 f"{holder} holds this bot, for another store, so no listener can start here. End it, or give one of "
@@ -160,7 +175,7 @@ class Finish:
             case _:
                 self._terminal.done("You sent the question away, and that arrived.")
 
-    def farewell(self, config: Config) -> None:
+    def _farewell(self, config: Config) -> None:
         """Tell the person whether all is done, and the next step."""
         has_phone, has_prompts = config.phone is not None, config.prompts.enabled
         brings_others = has_phone and config.store.url != ""
@@ -213,8 +228,3 @@ def _asked(config: Config) -> tuple[object, ...]:
     telegram, store = config.phone, config.store
     phone = telegram and (telegram.token, telegram.chat_id, telegram.users)
     return phone, config.prompts.enabled, store.url, store.password_file
-
-
-async def _greeted(connect: Connect, token: str, chat_id: int, *, has_prompts: bool) -> None:
-    async with connect(token) as api:
-        await api.send(chat_id, hints.connected(has_prompts=has_prompts))

@@ -3,17 +3,15 @@
 It asks for nothing but the password of the database, and takes the default of every other question.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from hermes.commands.setup import parts
 from hermes.commands.setup.background import Background, listener_need
-from hermes.commands.setup.bot import Run
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.database import Connecting
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Plan
-from hermes.commands.setup.given import Changes, Given
-from hermes.commands.setup.terminal import Terminal
+from hermes.commands.setup.given import Changes
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Address
 
@@ -23,15 +21,14 @@ _OF_THE_BOT: Final = (
 )
 
 
-def plan_to_join(
-    terminal: Terminal, given: Given, draft: Draft, background: Background, *, environ: Mapping[str, str], run: Run
-) -> Plan:
+def plan_to_join(context: Context, background: Background) -> Plan:
     """Connect the database, and choose what the setup would choose by itself.
 
     Raises:
         ConfigError: an option cannot be used, or the configuration names another bot.
         StoreError: the database of an option cannot be used. HermesError: the person gave up.
     """
+    terminal, given, draft = context.terminal, context.given, context.draft
     if given.token_file or given.chat_id or given.users or given.test or given.proxy or given.api_base:
         raise ConfigError(_OF_THE_BOT)
     terminal.title("Hermes: this machine joins others, and asks on the same phone")
@@ -41,9 +38,9 @@ def plan_to_join(
 
         _need_same_bot(draft, await checks.check_agent(address))
 
-    database = Connecting(terminal, given, draft, check, run=run).of_url(given.store.url or "")
+    database = Connecting(context, check).of_url(given.store.url or "")
     terminal.yes = True
-    agents = parts.choose_agents(terminal, given, environ=environ)
+    agents = parts.choose_agents(context)
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
     service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Mapping
 
 from hermes.commands.install import AGENTS, Agent
-from hermes.commands.setup.given import Given
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.terminal import Terminal
 from hermes.errors import ConfigError
 
@@ -15,13 +15,14 @@ def find_agents(environ: Mapping[str, str]) -> list[tuple[Agent, str, str]]:
     return [(agent, path, agent.version(path, environ)) for agent, path in places if path is not None]
 
 
-def choose_agents(terminal: Terminal, given: Given, *, environ: Mapping[str, str]) -> tuple[Agent, ...]:
+def choose_agents(context: Context) -> tuple[Agent, ...]:
     """Take the agents from the options, or offer those found. Raises ConfigError: unknown agent, or no person."""
+    terminal = context.terminal
     terminal.title("Your agents")
-    if given.agents is not None:
-        return _named(given.agents)
+    if context.given.agents is not None:
+        return _named(context.given.agents)
     with terminal.waiting("Looking for agents…"):
-        found = find_agents(environ)
+        found = find_agents(context.environ)
     if not found:
         names = ", ".join(agent.title for agent in AGENTS)
         terminal.say(f"None was found (Hermes knows {names}). Once there is one: `hermes install {AGENTS[0].name}`.")
@@ -45,11 +46,11 @@ def _named(names: tuple[str, ...]) -> tuple[Agent, ...]:
     return tuple(known[name] for name in dict.fromkeys(names))
 
 
-def choose_test(terminal: Terminal, given: Given) -> bool:
+def choose_test(context: Context) -> bool:
     """Return whether a test question ends the setup; without a person at the terminal, only an option asks for it."""
-    if given.test is not None:
-        return given.test
-    if not terminal.interactive:
+    if context.given.test is not None:
+        return context.given.test
+    if not context.terminal.interactive:
         return False
-    terminal.title("A test")
-    return terminal.ask("Ask you a test question at the end?", default=True, option="--test or --no-test")
+    context.terminal.title("A test")
+    return context.terminal.ask("Ask you a test question at the end?", default=True, option="--test or --no-test")

@@ -13,7 +13,8 @@ from hermes.chat.bot import Bot
 from hermes.chat.failures import is_webhook
 from hermes.chat.poll import OFFSET_KEEPS_S
 from hermes.chat.screens import hints
-from hermes.commands.setup.bot import ChosenBot, Connect, Run
+from hermes.commands.setup.bot import ChosenBot
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
@@ -43,15 +44,7 @@ class ChosenPeople:
 
 
 def choose_people(
-    terminal: Terminal,
-    given: Given,
-    draft: Draft,
-    bot: ChosenBot,
-    *,
-    connect: Connect,
-    run: Run,
-    alone: Callable[[int], AbstractContextManager[None]],
-    now: Callable[[], float],
+    context: Context, bot: ChosenBot, alone: Callable[[int], AbstractContextManager[None]]
 ) -> ChosenPeople:
     """Take chat and users from the options or the configuration, or pair. `alone(bot_id)` keeps listeners from the bot.
 
@@ -60,18 +53,19 @@ def choose_people(
         Held: another process listens to the bot.
         HermesError: no user was paired.
     """
+    terminal, given = context.terminal, context.given
     terminal.title("Your phone")
-    before = _before(draft, bot)
+    before = _before(context.draft, bot)
     known = _given(given, before)
     if known is None and before is not None:
-        known = _kept(terminal, given, before, named=lambda ids: run(_names(connect, bot, ids)))
+        known = _kept(context, bot, before)
     if known is not None:
         _warn_of_nobody(terminal, known)
         return known
     terminal.need("which chat questions go to", OPTION)
     terminal.say("Questions come to your private chat with the bot, or to a group.")
     is_group = terminal.ask("Use a group?", default=False, option=OPTION)
-    with alone(bot.me.id), _pairing(terminal, draft, bot, connect=connect, run=run, now=now) as pairing:
+    with alone(bot.me.id), _pairing(context, bot) as pairing:
         chosen = pairing.group() if is_group else pairing.private()
     return replace(chosen, users=tuple(dict.fromkeys((*chosen.users, *given.users))))
 
@@ -104,12 +98,11 @@ def _warn_of_nobody(terminal: Terminal, chosen: ChosenPeople) -> None:
         )
 
 
-def _kept(
-    terminal: Terminal, given: Given, telegram: Telegram, *, named: Callable[[tuple[int, ...]], list[str]]
-) -> ChosenPeople | None:
+def _kept(context: Context, bot: ChosenBot, telegram: Telegram) -> ChosenPeople | None:
+    terminal, given = context.terminal, context.given
     if given.users:
         return ChosenPeople(telegram.chat_id, given.users, is_new=False)
-    chat, *users = named((telegram.chat_id, *telegram.users))
+    chat, *users = context.run(_names(context, bot, (telegram.chat_id, *telegram.users)))
     where = f"the group {chat}" if telegram.chat_id < 0 else f"the private chat with {chat}"
     terminal.say(f"Questions go to {where}; {_listed(users)} may answer.")
     if terminal.ask("Keep this?", default=True, option=OPTION):
@@ -121,10 +114,10 @@ def _listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-async def _names(connect: Connect, bot: ChosenBot, ids: tuple[int, ...]) -> list[str]:
+async def _names(context: Context, bot: ChosenBot, ids: tuple[int, ...]) -> list[str]:
     """Return the names of these users and groups with their ids; the id alone of each that Telegram does not name."""
     found = []
-    async with connect(bot.token) as api:
+    async with context.connect(bot.token) as api:
         for one in ids:
             name = ""
             with suppress(ChatError):
@@ -139,11 +132,9 @@ async def _names(connect: Connect, bot: ChosenBot, ids: tuple[int, ...]) -> list
 class _Pairing:
     """Shows codes, and accepts each user who sends one and is approved by the person at the terminal."""
 
-    def __init__(
-        self, terminal: Terminal, bot: ChosenBot, api: Bot, watch: Watch, *, run: Run, now: Callable[[], float]
-    ) -> None:
-        self._terminal, self._bot, self._api, self._watch = terminal, bot, api, watch
-        self._run, self._now = run, now
+    def __init__(self, context: Context, bot: ChosenBot, api: Bot, watch: Watch) -> None:
+        self._terminal, self._run, self._now = context.terminal, context.run, context.now
+        self._bot, self._api, self._watch = bot, api, watch
         self._mentioned: set[tuple[int, bool]] = set()
         self._trouble = ""
 
@@ -246,15 +237,13 @@ class _Pairing:
 
 
 @contextmanager
-def _pairing(
-    terminal: Terminal, draft: Draft, bot: ChosenBot, *, connect: Connect, run: Run, now: Callable[[], float]
-) -> Iterator[_Pairing]:
-    api = connect(bot.token)
+def _pairing(context: Context, bot: ChosenBot) -> Iterator[_Pairing]:
+    api = context.connect(bot.token)
     try:
-        watch = Watch(api, offset=run(_offset(draft, bot.me.id, now())))
-        yield _Pairing(terminal, bot, api, watch, run=run, now=now)
+        offset = context.run(_offset(context.draft, bot.me.id, context.now()))
+        yield _Pairing(context, bot, api, Watch(api, offset=offset))
     finally:
-        run(api.close())
+        context.run(api.close())
 
 
 async def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:

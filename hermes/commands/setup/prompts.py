@@ -5,9 +5,7 @@ Only a person who has read this, or an option, switches prompts on.
 
 from typing import Final
 
-from hermes.commands.setup.given import Given
-from hermes.commands.setup.terminal import Terminal
-from hermes.config.settings import Prompts
+from hermes.commands.setup.context import Context
 
 OPTION: Final = "--prompts or --no-prompts"
 TAKERS: Final = "OpenCode, OpenCode 2, Claude Code and oh-my-pi take prompts."
@@ -17,11 +15,12 @@ _CLAUDE: Final = (
 )
 
 
-def choose_prompts(terminal: Terminal, given: Given, before: Prompts, *, phones: int) -> bool:
+def choose_prompts(context: Context, *, phones: int) -> bool:
     """Take the option, or explain and ask; without a person at the terminal, or with `--yes`, nothing changes.
 
     `phones` is the number of those from which people may answer.
     """
+    terminal, given, before = context.terminal, context.given, context.draft.settings.prompts
     if given.prompts is not None:
         return given.prompts
     is_asked = terminal.interactive and not given.yes

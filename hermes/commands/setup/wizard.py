@@ -14,15 +14,14 @@ from hermes.chat.bot import Bot
 from hermes.clock import Clock
 from hermes.commands.setup import file, parts, prompts
 from hermes.commands.setup.background import Background, listener_need
-from hermes.commands.setup.bot import Connect, Run, choose_bot
+from hermes.commands.setup.bot import choose_bot
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.database import choose_database
-from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Finish, Plan
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.joining import plan_to_join
 from hermes.commands.setup.people import choose_people
 from hermes.commands.setup.terminal import Terminal
-from hermes.config import reading as configuration
 from hermes.config.settings import Config
 from hermes.errors import HermesError
 
@@ -32,19 +31,29 @@ _WAKES_S: Final = 1.0
 
 
 def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Terminal, clock: Clock) -> int:
-    """Set Hermes up, and return the exit status.
+    """Set Hermes up, and return the exit status. All questions are asked before anything is changed.
 
     Raises:
         HermesError: it ended before the configuration was changed; a listener that it stopped is started again.
     """
-    setup = _Setup(given, place, environ, terminal)
+    file.need_writable(place)
+    draft = file.read(place, environ=environ)
+    own = draft.config and draft.config.phone
+    shared_bot = own.bot_id if own and draft.settings.store.address else None
+    background = Background(terminal, place, draft.settings, environ=environ, shared_bot=shared_bot)
+    connect = _connect(given, draft.settings)
     with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
+        context = Context(terminal, given, draft, environ, connect, runner.run, clock.now)
+        finish = Finish(context)
         try:
-            return setup.run(runner.run, clock.now)
+            with _brought_back(background, terminal):
+                plan = plan_to_join(context, background) if given.store.joins else _plan(context, background)
+                finish.carry_out(plan, background)
         except KeyboardInterrupt:
-            what = "what was done until here stays" if setup.saved else "the configuration stays as it was"
+            what = "what was done until here stays" if finish.saved else "the configuration stays as it was"
             terminal.title(f"Stopped: {what}.")
             return INTERRUPTED
+    return 0 if finish.ok else FAILED
 
 
 @contextmanager
@@ -72,86 +81,51 @@ def told_to_leave() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-class _Setup:
-    """One run of the setup. `saved` tells whether the configuration is written; all questions are asked before that."""
-
-    def __init__(self, given: Given, place: Path, environ: Mapping[str, str], terminal: Terminal) -> None:
-        self.saved = False
-        self._given, self._place, self._environ, self._terminal = given, place, environ, terminal
-
-    def run(self, run: Run, now: Callable[[], float]) -> int:
-        file.need_writable(self._place)
-        draft = file.read(self._place, environ=self._environ)
-        connect = _connect(self._given, draft.settings)
-        own = draft.config and draft.config.phone
-        shared_bot = own.bot_id if own and draft.settings.store.address else None
-        settings, environ = draft.settings, self._environ
-        background = Background(self._terminal, self._place, settings, environ=environ, shared_bot=shared_bot)
-        try:
-            plan = (
-                plan_to_join(self._terminal, self._given, draft, background, environ=self._environ, run=run)
-                if self._given.store.joins
-                else self._plan(draft, background, connect=connect, run=run, now=now)
-            )
-            return self._carry_out(plan, background, connect=connect, run=run)
-        finally:
-            self._bring_back(background)
-
-    def _bring_back(self, background: Background) -> None:
+@contextmanager
+def _brought_back(background: Background, terminal: Terminal) -> Iterator[None]:
+    """Start a listener again that is still stopped at the end of the block."""
+    try:
+        yield
+    finally:
         try:
             for sentence in background.back():
-                self._terminal.done(sentence)
+                terminal.done(sentence)
         except HermesError as error:  # it must not hide the error that ends the setup
-            self._terminal.warn(str(error))
-
-    def _plan(
-        self, draft: Draft, background: Background, *, connect: Connect, run: Run, now: Callable[[], float]
-    ) -> Plan:
-        terminal, given = self._terminal, self._given
-        self._welcome(draft)
-        bot = choose_bot(terminal, given, draft, connect=connect, run=run)
-        people = choose_people(terminal, given, draft, bot, connect=connect, run=run, alone=background.alone, now=now)
-        agents = parts.choose_agents(terminal, given, environ=self._environ)
-        before, phones = draft.settings.prompts, 1 if people.chat_id > 0 else len(people.users)
-        database = choose_database(terminal, given, draft, bot_id=bot.me.id, run=run)
-        has_prompts = prompts.choose_prompts(terminal, given, before, phones=phones)
-        changes = replace(
-            bot.changes,
-            chat_id=people.chat_id,
-            users=people.users,
-            api_base=given.api_base,
-            proxy=given.proxy,
-            prompts=has_prompts if has_prompts != before.enabled else None,
-            store=None if database is None else database.change,
-        )
-        brings_others = database is not None or draft.settings.store.address is not None
-        service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=brings_others))
-        return Plan(changes, agents, service, database, bot, people, parts.choose_test(terminal, given))
-
-    def _welcome(self, draft: Draft) -> None:
-        self._terminal.title("Hermes: answer your coding agent from your phone")
-        if draft.lacks:
-            self._terminal.warn(draft.lacks)
-        if self._terminal.interactive:
-            self._terminal.say("Ctrl-C leaves everything as it is now.", "dim")
-
-    def _carry_out(self, plan: Plan, background: Background, *, connect: Connect, run: Run) -> int:
-        finish = Finish(self._terminal, self._place, environ=self._environ, connect=connect, run=run)
-        changed = finish.save(plan)
-        self.saved = True
-        config = configuration.load(self._place, environ=file.without_asked(self._environ))
-        finish.warn_of_shell(config)
-        finish.greet(plan, has_prompts=config.prompts.enabled)
-        finish.tell_prompts(plan)
-        finish.connect_agents(plan, config)
-        finish.listen(plan, config, background, changed=changed)
-        if plan.test and not finish.has_other_listener:
-            finish.test(config)
-        finish.farewell(config)
-        return 0 if finish.ok else FAILED
+            terminal.warn(str(error))
 
 
-def _connect(given: Given, settings: Config) -> Connect:
+def _plan(context: Context, background: Background) -> Plan:
+    given, draft = context.given, context.draft
+    _welcome(context)
+    bot = choose_bot(context)
+    people = choose_people(context, bot, background.alone)
+    agents = parts.choose_agents(context)
+    before, phones = draft.settings.prompts, 1 if people.chat_id > 0 else len(people.users)
+    database = choose_database(context, bot_id=bot.me.id)
+    has_prompts = prompts.choose_prompts(context, phones=phones)
+    changes = replace(
+        bot.changes,
+        chat_id=people.chat_id,
+        users=people.users,
+        api_base=given.api_base,
+        proxy=given.proxy,
+        prompts=has_prompts if has_prompts != before.enabled else None,
+        store=None if database is None else database.change,
+    )
+    brings_others = database is not None or draft.settings.store.address is not None
+    service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=brings_others))
+    return Plan(changes, agents, service, database, bot, people, parts.choose_test(context))
+
+
+def _welcome(context: Context) -> None:
+    context.terminal.title("Hermes: answer your coding agent from your phone")
+    if context.draft.lacks:
+        context.terminal.warn(context.draft.lacks)
+    if context.terminal.interactive:
+        context.terminal.say("Ctrl-C leaves everything as it is now.", "dim")
+
+
+def _connect(given: Given, settings: Config) -> Callable[[str], Bot]:
     """Return a function that makes the bot of a token, with the configured server, proxy and CA file."""
     kept = settings.telegram.proxy
     return partial(
