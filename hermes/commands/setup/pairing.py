@@ -69,11 +69,12 @@ class Heard:
 
 
 class Watch:
-    """Reads the updates of the bot from `offset` on, and leaves those with Telegram that a listener needs."""
+    """Reads the updates of the bot, and leaves those with Telegram that a listener needs."""
 
-    def __init__(self, bot: Bot, *, offset: int | None) -> None:
+    def __init__(self, bot: Bot) -> None:
         self.crowded = False
-        self._bot, self._offset = bot, offset
+        self._bot = bot
+        self._offset: int | None = None
         self._seen: set[object] = set()
 
     async def look(self, wait_s: float) -> list[Heard]:

@@ -11,7 +11,6 @@ from functools import partial
 
 from hermes.chat.bot import Bot
 from hermes.chat.failures import is_webhook
-from hermes.chat.poll import OFFSET_KEEPS_S
 from hermes.chat.screens import hints
 from hermes.commands.setup.bot import ChosenBot
 from hermes.commands.setup.context import Context
@@ -19,7 +18,6 @@ from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
 from hermes.commands.setup.terminal import Terminal
-from hermes.commands.stores import look, store_of
 from hermes.config.settings import Telegram
 from hermes.errors import ChatError, ChatRefused, ConfigError, HermesError
 
@@ -240,17 +238,6 @@ class _Pairing:
 def _pairing(context: Context, bot: ChosenBot) -> Iterator[_Pairing]:
     api = context.connect(bot.token)
     try:
-        offset = context.run(_offset(context.draft, bot.me.id, context.now()))
-        yield _Pairing(context, bot, api, Watch(api, offset=offset))
+        yield _Pairing(context, bot, api, Watch(api))
     finally:
         context.run(api.close())
-
-
-async def _offset(draft: Draft, bot_id: int, now_s: float) -> int | None:
-    """Return the update offset of the listener of this store, None if it has not polled lately."""
-    try:
-        memory = await look(store_of(draft.settings), lambda store: store.load_chat(bot_id))
-    except HermesError:
-        return None
-    is_fresh = memory.last_poll_s is not None and now_s - memory.last_poll_s < OFFSET_KEEPS_S
-    return memory.offset if is_fresh else None

@@ -75,7 +75,7 @@ async def test_what_is_behind_a_message_that_stays_is_heard_once(desk: Desk) -> 
     desk.write("/start abc")
     desk.api.control.inject({"message": {"no": "shape"}})
     async with Bot(desk.api.token, api_base=desk.api.base_url) as bot:
-        watch = Watch(bot, offset=None)
+        watch = Watch(bot)
         first, second = await watch.look(0), await watch.look(0)
     assert [one.text.text for one in first] == ["stays", "/start abc"]
     assert (second, watch.crowded) == ([], True)
@@ -86,7 +86,7 @@ async def test_behind_a_hundred_messages_nothing_is_seen(desk: Desk) -> None:
     for _ in range(BATCH):
         desk.write("stays")
     async with Bot(desk.api.token, api_base=desk.api.base_url) as bot:
-        watch = Watch(bot, offset=None)
+        watch = Watch(bot)
         assert len(await watch.look(0)) == BATCH
         with pytest.raises(HermesError, match="run `hermes reap`"):
             await watch.look(0)
