@@ -73,8 +73,7 @@ class Desk:
         self.stopped: list[str] = []
         self._made = self.missed = 0
 
-    @property
-    def prompts(self) -> Desk:
+    async def way(self) -> Desk:
         """The way to its sessions."""
         return self
 

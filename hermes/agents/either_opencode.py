@@ -8,14 +8,12 @@ from collections.abc import AsyncGenerator, Callable
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
-from hermes.agents.prompting import Excludes, PromptWay
+from hermes.agents.prompting import PromptWay
 from hermes.agents.server import Connected, Disposed, Heard, Pending
 from hermes.errors import AgentRefused, Unauthorized
 from hermes.model.answer import Response
-from hermes.model.ask import Ask, Source
-from hermes.model.card import Listed
+from hermes.model.ask import Ask
 from hermes.model.notice import Turn
-from hermes.model.prompt import Content, PromptAbilities, Sight
 from hermes.model.verdicts import Dead, Verdict
 
 
@@ -28,7 +26,6 @@ class EitherServer:
         self._second = second
         self._now: OpenCodeServer | OpenCode2Server = first
         self._has_connected = False
-        self.prompts = EitherPrompts(self)
 
     @property
     def agent(self) -> str:
@@ -41,11 +38,6 @@ class EitherServer:
     @property
     def heard_s(self) -> float:
         return self._now.heard_s
-
-    @property
-    def can(self) -> PromptAbilities:
-        """The abilities with prompts of the version that answers now."""
-        return self._now.prompts.can
 
     async def aclose(self) -> None:
         await self._first.aclose()
@@ -129,38 +121,3 @@ class EitherServer:
     def _of(self, ask: Ask) -> OpenCodeServer | OpenCode2Server:
         """Return the client that knows this ask: another version may answer there since."""
         return self._second if ask.source.agent == self._second.agent else self._first
-
-
-class EitherPrompts:
-    """The way of prompts to the version that answers; if nothing has connected yet, the first use finds it out."""
-
-    def __init__(self, server: EitherServer) -> None:
-        self._server = server
-
-    @property
-    def can(self) -> PromptAbilities:
-        return self._server.can
-
-    async def look(self, source: Source, record_id: str) -> Sight:
-        return await (await self._server.way()).look(source, record_id)
-
-    async def check(self, source: Source, content: Content) -> None:
-        await (await self._server.way()).check(source, content)
-
-    async def send(self, source: Source, record_id: str, content: Content) -> None:
-        await (await self._server.way()).send(source, record_id, content)
-
-    async def stop(self, source: Source) -> bool:
-        return await (await self._server.way()).stop(source)
-
-    async def new_session(self, directory: str) -> str:
-        return await (await self._server.way()).new_session(directory)
-
-    async def words(self, source: Source) -> str:
-        return await (await self._server.way()).words(source)
-
-    async def exclusions(self, source: Source) -> Excludes:
-        return await (await self._server.way()).exclusions(source)
-
-    async def listed(self, since_s: float) -> tuple[Listed, ...]:
-        return await (await self._server.way()).listed(since_s)

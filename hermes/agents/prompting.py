@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from hermes.errors import AgentRefused
 from hermes.model.ask import Source
 from hermes.model.card import Listed
-from hermes.model.prompt import Content, PromptAbilities, Sight
+from hermes.model.prompt import Content, Sight
 
 Excludes = Callable[[str], bool]
 """Tells whether an agent's permissions keep the file with this whole path from it; can take a second or two."""
@@ -23,11 +23,6 @@ class PromptWay(Protocol):
     Each method raises AgentAway (another try can help) or AgentRefused (`said` are words for the person); a session
     that does not exist any more raises NotThere.
     """
-
-    @property
-    def can(self) -> PromptAbilities:
-        """The abilities of the agent with prompts."""
-        ...
 
     async def look(self, source: Source, record_id: str) -> Sight:
         """Return the state of the session, and in its record that of the prompt with this id ("": of none)."""
@@ -70,9 +65,8 @@ class HasPrompts(Protocol):
         """The name of the agent."""
         ...
 
-    @property
-    def prompts(self) -> PromptWay:
-        """The way of prompts to its sessions."""
+    async def way(self) -> PromptWay:
+        """Return the way of prompts to its sessions. Raises AgentAway, AgentRefused."""
         ...
 
 

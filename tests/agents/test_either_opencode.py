@@ -45,12 +45,12 @@ async def test_a_prompt_to_an_opencode_2_outlives_a_restart_of_the_listener() ->
     with running_opencode2() as agent:
         here = source(agent)
         async with fresh(agent.url, agent.password) as server:
-            record_id = (await server.prompts.look(here, "")).next_id
-            await server.prompts.check(here, TEXT)
-            await server.prompts.send(here, record_id, TEXT)
+            record_id = (await (await server.way()).look(here, "")).next_id
+            await (await server.way()).check(here, TEXT)
+            await (await server.way()).send(here, record_id, TEXT)
         agent.use_tool(here.session_id, "shell")
         async with fresh(agent.url, agent.password) as server:
-            sight = await server.prompts.look(here, record_id)
+            sight = await (await server.way()).look(here, record_id)
         assert (sight.session, sight.record) == ("busy", "running")
         assert agent.texts_of(here.session_id) == [TEXT.text]
 
@@ -76,18 +76,17 @@ async def test_the_first_request_goes_to_the_version_that_answers(
         agent.say(here.session_id, "All tests pass.")
         agent.prompt(here.session_id, "Go on")
         async with fresh(agent.url, agent.password) as server:
-            assert told in str(await use(server.prompts, here))
+            assert told in str(await use(await server.way(), here))
 
 
 async def test_an_opencode_1_is_found_out_too() -> None:
     """Its sessions are its own."""
     with running_agent() as agent:
         async with fresh(agent.url) as server:
-            session_id = await server.prompts.new_session(HERE)
+            session_id = await (await server.way()).new_session(HERE)
             assert server.agent == "opencode"
-            assert server.prompts.can == server.can
             here = Source("opencode", "m", session_id, directory=HERE, server="oc")
-            assert (await server.prompts.look(here, "")).session == "idle"
+            assert (await (await server.way()).look(here, "")).session == "idle"
 
 
 async def test_a_prompt_waits_for_a_server_that_does_not_answer() -> None:
@@ -96,11 +95,11 @@ async def test_a_prompt_waits_for_a_server_that_does_not_answer() -> None:
         here = source(agent)
         async with fresh(agent.url, "another") as server:
             with pytest.raises(Unauthorized):
-                await server.prompts.look(here, "")
+                await (await server.way()).look(here, "")
         async with fresh(agent.url, agent.password) as server:
             agent.away()
             with pytest.raises(AgentAway):
-                await server.prompts.look(here, "")
+                await (await server.way()).look(here, "")
             agent.back()
-            assert (await server.prompts.look(here, "")).session == "idle"
+            assert (await (await server.way()).look(here, "")).session == "idle"
             assert server.agent == "opencode2"

@@ -290,7 +290,7 @@ async def test_what_lies_ready_for_a_hook_has_the_time_of_its_machine(three: tup
     name = prompt_files.name_of(source.agent, source.machine, source.session_id)
     held = prompt_files.take_place(laptop.store, name, {})
     assert held is not None
-    way = laptop.listener._parts.agent.ways[without_server(source.agent)].prompts
+    way = await laptop.listener._parts.agent.ways[without_server(source.agent)].way()
     await way.send(source, "id_1", Content("text", "Go on"))
     until_s = json.loads(prompt_files.take(laptop.store, name) or "")["until"]
     prompt_files.leave_place(laptop.store, name, held)

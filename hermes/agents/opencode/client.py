@@ -76,6 +76,9 @@ class OpenCodeServer(Client):
     async def aclose(self) -> None:
         await self.api.aclose()
 
+    async def way(self) -> PromptWay:
+        return self.prompts
+
     # version, directories and pending asks
 
     async def health(self) -> str:

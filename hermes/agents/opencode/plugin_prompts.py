@@ -18,7 +18,7 @@ from typing import Final
 from hermes.agents.http import Api
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.folder_transport import FolderTransport
-from hermes.agents.opencode.prompting import ABILITIES, OpenCodePrompts
+from hermes.agents.opencode.prompting import OpenCodePrompts
 from hermes.agents.prompting import Excludes, PromptWay
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere
 from hermes.hook import plugin_folders
@@ -70,17 +70,13 @@ class PluggedServer:
 class PluginPrompts:
     """The way of prompts to sessions that have no server; see `PromptWay`. `root` is the folder of the store."""
 
-    can = ABILITIES
-
     def __init__(self, root: Path, *, agent: str, machine: str, host: str = "", patience_s: float = PATIENCE_S) -> None:
         self.agent = agent
         self._root = root
         self._origin = Source(agent, machine, session_id="", host=host)
         self._patience_s = patience_s
 
-    @property
-    def prompts(self) -> PromptWay:
-        """Return itself: it is for all OpenCodes that have no server."""
+    async def way(self) -> PromptWay:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:

@@ -67,8 +67,6 @@ class Serving(Protocol):
 class OpenCodePrompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
-    can = ABILITIES
-
     def __init__(self, server: Serving, memory: StreamMemory | None = None) -> None:
         """`memory` knows the errors of the event stream; without it, none is known."""
         self._server = server

@@ -21,6 +21,7 @@ from hermes.agents.opencode2 import adapter, proof, sessions, wire
 from hermes.agents.opencode2.discovery import Address, Locate
 from hermes.agents.opencode2.forms import GLOBAL, Field, body, fields_of, is_lost, told
 from hermes.agents.opencode2.prompting import OpenCode2Prompts
+from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
@@ -82,6 +83,9 @@ class OpenCode2Server(Client):
         api, self._api = self._api, None
         if api is not None:
             await api.aclose()
+
+    async def way(self) -> PromptWay:
+        return self.prompts
 
     # --- the connection ---------------------------------------------------------------------------------------------
 

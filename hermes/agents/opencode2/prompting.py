@@ -54,8 +54,6 @@ class _End:
 class OpenCode2Prompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
-    can = ABILITIES
-
     def __init__(self, server: OpenCode2Server) -> None:
         self._server = server
         self._ends: OrderedDict[str, _End] = OrderedDict()

@@ -72,9 +72,7 @@ class HookPrompts:
         self._interrupted_at = interrupted_at
         self._sleep = sleep
 
-    @property
-    def prompts(self) -> HookPrompts:
-        """Itself."""
+    async def way(self) -> HookPrompts:
         return self
 
     async def look(self, source: Source, record_id: str) -> Sight:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hermes.agents.prompting import HasPrompts, PromptWay, way_name
+from hermes.agents.prompting import HasPrompts, way_name
 from hermes.core.prompt_routing import is_in
 from hermes.errors import AgentError, NotRunning, NotThere
 from hermes.listener.kept import Cards
@@ -55,7 +55,7 @@ class Listing:
         before = self._lists.get(machine)
         if before is None or before.listed_s >= before.wanted_s:
             return None
-        answers = await asyncio.gather(*(self._of(name, has.prompts) for name, has in self._ways.items()))
+        answers = await asyncio.gather(*(self._of(name, has) for name, has in self._ways.items()))
         found = _each_once(one for listed in answers if listed is not None for one in listed)
         mine = [one for one in found if is_in(one.target.source, self._projects)]
         silent = tuple(name for name, listed in zip(self._ways, answers, strict=True) if listed is None)
@@ -63,10 +63,10 @@ class Listing:
         await self._lists.change(machine, lambda found: replace(made, wanted_s=found.wanted_s))
         return None
 
-    async def _of(self, name: str, way: PromptWay) -> tuple[Listed, ...] | None:
+    async def _of(self, name: str, has: HasPrompts) -> tuple[Listed, ...] | None:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                return await way.listed(self._now() - USED_S)
+                return await (await has.way()).listed(self._now() - USED_S)
         except NotRunning:
             return ()
         except (AgentError, TimeoutError) as error:
@@ -82,11 +82,11 @@ class Listing:
         has = self._ways.get(way_name(source))
         if card.stop == "asked":
             told: StopPhase = "refused"
-            if has is not None and await self._may_stop(card) and await self._is_stopped(card, has.prompts):
+            if has is not None and await self._may_stop(card) and await self._is_stopped(card, has):
                 told = "told"
             await self._cards.change(card_id, lambda found: replace(found, stop=told, is_stale=True))
         elif card.is_stale:
-            seen = card if has is None else await self._seen(card, has.prompts)
+            seen = card if has is None else await self._seen(card, has)
             await self._cards.change(card_id, lambda found: _looked_at(found, seen))
         return None
 
@@ -94,18 +94,19 @@ class Listing:
         """Tell whether the person's wish still counts."""
         return abs(self._lists.now() - card.stop_s) < STOPS_S and not await self._store.is_phone_locked()
 
-    async def _is_stopped(self, card: Card, way: PromptWay) -> bool:
+    async def _is_stopped(self, card: Card, has: HasPrompts) -> bool:
         try:
-            return await way.stop(card.target.source)
+            return await (await has.way()).stop(card.target.source)
         except AgentError as error:
             log.info("session %s could not be stopped: %s", card.target.source.session_id, error)
             return False
 
-    async def _seen(self, card: Card, way: PromptWay) -> Card:
+    async def _seen(self, card: Card, has: HasPrompts) -> Card:
         """Return the card with the state of its session and the agent's last words, if they can be read."""
         source = card.target.source
         try:
             async with asyncio.timeout(PATIENCE_S):
+                way = await has.way()
                 sight = await way.look(source, "")
                 words = await way.words(source)
         except NotThere:

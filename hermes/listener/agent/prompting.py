@@ -77,11 +77,11 @@ class Prompting:
                 return await self._given_up(prompt, why)
             if await self._store.is_phone_locked():
                 return LOCKED_LOOK_S
-        way = self._way(prompt.target)
-        if way is None:
+        has = self._ways.get(way_name(prompt.target.source))
+        if has is None:
             return await self._given_up(prompt, "this Hermes no longer follows that agent")
         try:
-            return await self._do(order, prompt, prompt.target, way)
+            return await self._do(order, prompt, prompt.target, await has.way())
         except AgentAway:
             await self._prompts.apply(prompt_id, Unreached())
             raise
@@ -89,10 +89,6 @@ class Prompting:
     async def _given_up(self, prompt: Prompt, reason: str) -> float:
         """Let a prompt fail that can go no further."""
         return await self._happen(prompt, Seen(self._prompts.now(), Sight("gone", reason=reason)))
-
-    def _way(self, target: Target) -> PromptWay | None:
-        has = self._ways.get(way_name(target.source))
-        return None if has is None else has.prompts
 
     async def _do(
         self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, way: PromptWay
@@ -130,19 +126,19 @@ class Prompting:
         if others and (sight.session == "idle" or (sight.session == "gone" and sight.is_own)):
             server = await self._elsewhere(prompt, source, others, is_gone=sight.session == "gone")
             if server is not None:
-                source, way = replace(source, server=server), others[server]
+                source, way = replace(source, server=server), await others[server].way()
             # A process that does not answer takes seconds, in which a turn may have begun.
             sight = await _sight(prompt, source, way)
         return await self._prompts.apply(prompt.id, Seen(self._prompts.now(), sight))
 
-    def _others(self, source: Source) -> dict[str, PromptWay]:
-        """Return the ways to the other processes of the agent, by their servers ("": without one)."""
+    def _others(self, source: Source) -> dict[str, HasPrompts]:
+        """Return the other processes of the agent, by their servers ("": without one)."""
         own, plain = way_name(source), without_server(source.agent)
         ways = ((name, has) for name, has in self._ways.items() if has.agent == source.agent and name != own)
-        return {"" if name == plain else name: has.prompts for name, has in ways}
+        return {"" if name == plain else name: has for name, has in ways}
 
     async def _elsewhere(
-        self, prompt: Prompt, source: Source, others: Mapping[str, PromptWay], *, is_gone: bool
+        self, prompt: Prompt, source: Source, others: Mapping[str, HasPrompts], *, is_gone: bool
     ) -> str | None:
         """Move the prompt to the other process that has its session now; return its server, None if none has.
 
@@ -150,10 +146,10 @@ class Prompting:
         `is_gone`: the process that had the session has ended, so any that can take it has it.
         """
         idle: list[str] = []
-        for server, way in others.items():
+        for server, has in others.items():
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    sight = await way.look(replace(source, server=server), "")
+                    sight = await (await has.way()).look(replace(source, server=server), "")
             except (AgentError, TimeoutError) as error:
                 log.info("prompt %s: %s was not asked about its session: %s", prompt.id, server or "no port", error)
                 continue

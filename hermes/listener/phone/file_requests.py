@@ -96,7 +96,7 @@ class FileRequests:
         has = self._ways.get(way_name(source))
         if has is None:
             raise AgentAway(f"there is no way to {way_name(source)}")
-        return await has.prompts.exclusions(source)
+        return await (await has.way()).exclusions(source)
 
     async def _uploaded(self, path: str, target: Target, text: Text, excludes: Excludes) -> Screen | None:
         """Send a file; or return why not. None as well if the phone was locked meanwhile. Raises ChatError."""

@@ -17,6 +17,7 @@ import pytest
 
 from hermes.agents.http import Api
 from hermes.agents.opencode.client import OpenCodeServer
+from hermes.agents.opencode.prompting import ABILITIES
 from hermes.errors import AgentRefused, NotThere
 from hermes.model.ask import Source
 from hermes.model.prompt import Content
@@ -571,7 +572,7 @@ async def test_sessions_are_listed_with_their_state(server: OpenCodeServer, open
     one = listed[busy.source.session_id]
     assert one.target.source.session_title == "A test"
     assert one.target.source.directory == str(project)
-    assert (one.target.agent_name, one.target.can) == ("OpenCode", server.prompts.can)
+    assert (one.target.agent_name, one.target.can) == ("OpenCode", ABILITIES)
     assert one.used_s == pytest.approx(time.time(), abs=30)
     assert not any(child["id"] in listed for child in opencode.children(idle.source.session_id))
     assert not [one for one in await server.prompts.listed(time.time() + 60) if one.state == "idle"]

@@ -471,9 +471,10 @@ async def test_an_answer_of_another_shape_is_refused(agent: OpenCode2Agent, way:
         await way.new_session(agent.directory)
 
 
-async def test_only_texts_are_offered(way: PromptWay) -> None:
+def test_only_texts_are_offered() -> None:
     """Nothing that holds in both versions proves that a note, a task or a command has arrived."""
-    assert (way.can.kinds, way.can.steers, way.can.stops, way.can.makes_sessions) == (("text",), True, True, True)
+    can = prompting.ABILITIES
+    assert (can.kinds, can.steers, can.stops, can.makes_sessions) == (("text",), True, True, True)
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -503,7 +504,7 @@ async def test_the_sessions_that_run_or_were_used(agent: OpenCode2Agent, server:
     assert {session: one.state for session, one in found.items()} == {idle: "idle", busy: "busy"}
     told = found[idle].target
     assert (told.source.session_title, told.source.directory) == ("idle", "/home/dev/other")
-    assert (told.source.server, told.agent_name, told.can) == ("oc", "OpenCode", way.can)
+    assert (told.source.server, told.agent_name, told.can) == ("oc", "OpenCode", prompting.ABILITIES)
     assert found[idle].used_s == agent.sessions[idle].updated_ms / 1000
 
 

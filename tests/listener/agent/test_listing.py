@@ -34,8 +34,7 @@ class Agent:
     def __init__(self, *listed: Listed) -> None:
         self._listed = listed
 
-    @property
-    def prompts(self) -> PromptWay:
+    async def way(self) -> PromptWay:
         """Itself."""
         return cast("PromptWay", self)
 
