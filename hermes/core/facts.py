@@ -247,10 +247,9 @@ def _learn_of_call(
         case HeldElsewhere():
             return errand._replace(is_elsewhere=True)
         case PendingListed(asks, is_busy):
-            match = matching.find(entry.ask, asks)
-            candidate = match.ask if isinstance(match, matching.Found) else None
-            is_ambiguous = isinstance(match, matching.Ambiguous)
-            errand = errand._replace(candidate=candidate, is_ambiguous=is_ambiguous, tries=errand.tries + 1)
+            found = matching.candidates(entry.ask, asks)
+            candidate = found[0] if len(found) == 1 else None
+            errand = errand._replace(candidate=candidate, is_ambiguous=len(found) > 1, tries=errand.tries + 1)
             if errand.tries < terms.tries or is_busy is None:
                 return errand._replace(look_s=now_s + terms.delay_s)
             hinted = errand.heard is not None or errand.is_quiet

@@ -7,53 +7,27 @@ questions are equal: two calls of one step may ask exactly the same, and the sec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hermes.model.ask import Ask, Question
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The pending question of the ask, as the server lists it."""
-
-    ask: Ask
-
-
-@dataclass(frozen=True, slots=True)
-class NotYet:
-    """No pending question belongs to the ask; it may still come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ambiguous:
-    """Several pending questions fit the ask, so that no answer may be sent."""
-
-
-Match = Found | NotYet | Ambiguous
-
-
-def find(ask: Ask, pending: Sequence[Ask]) -> Match:
-    """Find `ask` in a server's list of pending questions; only those of its session count."""
+def candidates(ask: Ask, pending: Sequence[Ask]) -> list[Ask]:
+    """Return the questions in a server's list that may be this ask: one is it, and of several nobody can tell which."""
     ours, mine = ask.source, [one for one in pending if one.source.session_id == ask.source.session_id]
     if ours.request_id is not None:
-        return _only([one for one in mine if one.source.request_id == ours.request_id])
+        return [one for one in mine if one.source.request_id == ours.request_id]
     if ours.call_id is not None:
         called = [one for one in mine if one.source.call_id == ours.call_id]
         if len(called) > 1:  # some providers repeat call ids
             called = _equal(ask, called) or called
         if called:
-            return _only(called)
-    return _only(_equal(ask, [one for one in mine if None in (ours.call_id, one.source.call_id)]))
+            return called
+    return _equal(ask, [one for one in mine if None in (ours.call_id, one.source.call_id)])
 
 
-def _only(candidates: Sequence[Ask]) -> Match:
-    if len(candidates) > 1:
-        return Ambiguous()
-    return Found(candidates[0]) if candidates else NotYet()
-
-
-def _equal(ask: Ask, candidates: Sequence[Ask]) -> list[Ask]:
-    return [one for one in candidates if _words(one) == _words(ask)]
+def _equal(ask: Ask, others: Sequence[Ask]) -> list[Ask]:
+    return [one for one in others if _words(one) == _words(ask)]
 
 
 def _words(ask: Ask) -> tuple[Question, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.agents.opencode.adapter import capabilities
-from hermes.core.matching import Ambiguous, Found, NotYet, find
+from hermes.core.matching import candidates
 from hermes.model.ask import Ask, Option, Question, Source
 
 DATABASE = Question("Which database?", "DB", (Option("A"), Option("B")))
@@ -28,36 +28,36 @@ def ask(
 def test_the_request_id_decides() -> None:
     """Rule 1, whatever else is equal."""
     other, ours = ask("que_1", "call_1"), ask("que_2", "call_1")
-    assert find(ask("que_2", "call_1"), [other, ours]) == Found(ours)
+    assert candidates(ask("que_2", "call_1"), [other, ours]) == [ours]
 
 
 def test_a_request_that_is_not_listed_is_not_replaced_by_an_equal_one() -> None:
     """Rule 1 again: an ask that came with its id is no other request, however alike."""
-    assert find(ask("que_9", "call_1"), [ask("que_1", "call_1")]) == NotYet()
+    assert candidates(ask("que_9", "call_1"), [ask("que_1", "call_1")]) == []
 
 
 def test_the_call_id_decides_where_there_is_no_request_id() -> None:
     """Rule 2, while two questions of one session are open; their words do not matter."""
     other, ours = ask("que_1", "call_1"), ask("que_2", "call_2", COLOUR)
-    assert find(ask(None, "call_2"), [other, ours]) == Found(ours)
+    assert candidates(ask(None, "call_2"), [other, ours]) == [ours]
 
 
 def test_a_call_id_counts_in_its_own_session_only() -> None:
     """Providers number their calls anew in each session."""
-    assert find(ask(None, "call_1"), [ask("que_1", "call_1", session_id="ses_2")]) == NotYet()
+    assert candidates(ask(None, "call_1"), [ask("que_1", "call_1", session_id="ses_2")]) == []
 
 
 def test_a_repeated_call_id_is_told_apart_by_the_words() -> None:
     """Some providers repeat call ids, even within one message (seen on both versions)."""
     ours, other = ask("que_1", "call_1"), ask("que_2", "call_1", COLOUR)
-    assert find(ask(None, "call_1"), [ours, other]) == Found(ours)
+    assert candidates(ask(None, "call_1"), [ours, other]) == [ours]
 
 
 def test_a_repeated_call_id_with_equal_words_is_not_guessed() -> None:
     """Two candidates are never guessed between."""
     pending = [ask("que_1", "call_1"), ask("que_2", "call_1")]
-    assert find(ask(None, "call_1"), pending) == Ambiguous()
-    assert find(ask(None, "call_1", COLOUR), pending) == Ambiguous()
+    assert candidates(ask(None, "call_1"), pending) == pending
+    assert candidates(ask(None, "call_1", COLOUR), pending) == pending
 
 
 @pytest.mark.parametrize("ours", [None, "call_1"])
@@ -66,25 +66,26 @@ def test_the_only_equal_question_is_ours(ours: str | None) -> None:
     theirs = None if ours else "call_1"
     equal = ask("que_1", theirs)
     pending = [ask("que_2", theirs, COLOUR), equal, ask("que_3", theirs, session_id="ses_2")]
-    assert find(ask(None, ours), pending) == Found(equal)
+    assert candidates(ask(None, ours), pending) == [equal]
 
 
 def test_two_equal_questions_are_not_guessed_between() -> None:
     """Rule 3: the only one, or none."""
-    assert find(ask(), [ask("que_1", "call_1"), ask("que_2", "call_2")]) == Ambiguous()
+    pending = [ask("que_1", "call_1"), ask("que_2", "call_2")]
+    assert candidates(ask(), pending) == pending
 
 
 def test_an_equal_question_of_another_call_is_not_ours() -> None:
     """Two calls of one step may ask the very same; the second may be listed before the first is."""
-    assert find(ask(None, "call_1"), [ask("que_2", "call_2")]) == NotYet()
+    assert candidates(ask(None, "call_1"), [ask("que_2", "call_2")]) == []
 
 
 def test_a_made_up_custom_does_not_hide_the_question() -> None:
     """Contract 2: the model cannot set `custom`; new strips it from the list, the hook still sees it."""
     ours = ask(None, None, replace(DATABASE, custom=False))
-    assert find(ours, [ask("que_1", "call_1")]) == Found(ask("que_1", "call_1"))
+    assert candidates(ours, [ask("que_1", "call_1")]) == [ask("que_1", "call_1")]
 
 
 def test_nothing_pending_is_not_yet() -> None:
     """`tool.execute.before` fires before the request exists."""
-    assert find(ask(None, "call_1"), []) == NotYet()
+    assert candidates(ask(None, "call_1"), []) == []

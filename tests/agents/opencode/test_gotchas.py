@@ -251,9 +251,9 @@ async def test_two_calls_of_one_step_are_two_requests(
     first, second = await the_asks(server, opencode, session, project, 2)
     assert first.source.message_id == second.source.message_id
     announced = replace(second, source=replace(second.source, request_id=None, message_id=None))
-    assert matching.find(announced, [first, second]) == matching.Found(second)
+    assert matching.candidates(announced, [first, second]) == [second]
     nameless = replace(announced, source=replace(announced.source, call_id=None))
-    assert matching.find(nameless, [first, second]) == matching.Ambiguous()
+    assert matching.candidates(nameless, [first, second]) == [first, second]
     await server.reply(second, (("SQLite",),))
     assert await server.verdict(second) == AnsweredWith((("SQLite",),))
     assert await server.verdict(first) == StillOpen()
@@ -265,10 +265,8 @@ async def test_two_calls_may_have_one_id(server: OpenCodeServer, opencode: OpenC
     opencode.prompt(session, [{"tools": [asks(question(), call_id="dup"), asks(question(), call_id="dup")]}])
     async with listening(server) as ear:
         first, second = await the_asks(server, opencode, session, project, 2)
-        assert isinstance(
-            matching.find(replace(first, source=replace(first.source, request_id=None)), [first, second]),
-            matching.Ambiguous,
-        )
+        nameless = replace(first, source=replace(first.source, request_id=None))
+        assert matching.candidates(nameless, [first, second]) == [first, second]
         await server.reply(first, (("SQLite",),))
         await ear.hears(Replied, session)
         assert await server.verdict(first) == AnsweredWith((("SQLite",),))
