@@ -54,8 +54,7 @@ def leaves_when_idle(holder: Holder) -> bool:
 class Listener:
     """One listener of one bot and one store. `run` returns when it was told to stop or has nothing left to do.
 
-    `monotonic` is a clock that never jumps, in seconds; `rate_scale` is as in `Circumstances`; `idle_s` and `followed`
-    are as in `Loops`; `supervisor` is told how things go.
+    `supervisor` is told how things go; the other arguments are as in `Circumstances`.
     """
 
     def __init__(
@@ -71,10 +70,7 @@ class Listener:
     ) -> None:
         self.serves = False
         """Whether it could start."""
-        file = None if followed is None else followed.place
-        self._given = Circumstances(config, file, supervisor or Supervisor(), monotonic, rate_scale)
-        self._idle_s = idle_s
-        self._followed = followed
+        self._given = Circumstances(config, followed, supervisor or Supervisor(), monotonic, rate_scale, idle_s)
         self._store = store
         self._ending = Ending()
         self._chat_id = 0  # of the phone side that this was
@@ -91,7 +87,7 @@ class Listener:
             StoreError: the store cannot be used, or was removed while nothing was open.
         """
         loop = asyncio.get_running_loop()
-        async with self._alone("hermes listen" if self._idle_s is None else UNTIL_IDLE):
+        async with self._alone("hermes listen" if self._given.idle_s is None else UNTIL_IDLE):
             self._bell = Bell(self._store.home.root)
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self.end)
@@ -105,7 +101,7 @@ class Listener:
                     self._given.supervisor.stopping()
             finally:
                 self._bell.close()
-        if self._ending.error is not None and self._idle_s is None:
+        if self._ending.error is not None and self._given.idle_s is None:
             raise self._ending.error
         if self._ending.restart:
             log.info("%s: starting again", self._ending.restart)
@@ -158,7 +154,7 @@ class Listener:
                     await self._close()
                     raise
             except StoreError as error:
-                is_hopeless = isinstance(error, TooNew) or (error.permanent and self._idle_s is not None)
+                is_hopeless = isinstance(error, TooNew) or (error.permanent and self._given.idle_s is not None)
                 if is_hopeless or by_timer or not self._store.is_shared:
                     raise
                 if str(error) != said:
@@ -166,7 +162,7 @@ class Listener:
                     log.warning("%s; it is tried again", said)
                 self._given.supervisor.say(f"waiting: {said}")
                 self._given.supervisor.alive()
-                self._ending.look_at_configuration(self._followed)  # it may name another database by now
+                self._ending.look_at_configuration(self._given.followed)  # it may name another database by now
                 if outage is not None:
                     await outage.goes_on()
                 with suppress(TimeoutError):
@@ -226,15 +222,7 @@ class Listener:
 
     async def _make_parts(self) -> None:
         self._parts = await make_parts(self._given, self._store, self._locks)
-        self._loops = Loops(
-            self._parts,
-            self._ending,
-            monotonic=self._given.monotonic,
-            supervisor=self._given.supervisor,
-            idle_s=self._idle_s,
-            followed=self._followed,
-            may_be_phone=self._given.config.phone is not None,
-        )
+        self._loops = Loops(self._parts, self._ending, self._given)
 
     async def _recover(self, *, by_timer: bool = False) -> None:
         """Open the entries and let every worker look at every entry."""

@@ -6,15 +6,15 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Final
 
 from hermes.config.reading import Followed
 from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.agent.hooks import Bell
-from hermes.listener.parts import Parts
-from hermes.listener.sd_notify import Supervisor, is_upgraded
+from hermes.listener.parts import Circumstances, Parts
+from hermes.listener.sd_notify import is_upgraded
 from hermes.listener.wakes import ANSWER_FIRST_S, Wake, Worker
 from hermes.model.entry import Entry
 from hermes.model.errand import Woke
@@ -111,31 +111,14 @@ class Ending:
 
 
 class Loops:
-    """Keeps the parts of a listener at work.
+    """Keeps the parts of a listener at work."""
 
-    `idle_s` ends the listener after nothing was open for this long. If the configuration file that was `followed` is
-    another by now, the listener starts again. `may_be_phone`: this machine has a bot, and can be the phone side.
-    """
-
-    def __init__(
-        self,
-        parts: Parts,
-        ending: Ending,
-        *,
-        monotonic: Callable[[], float],
-        supervisor: Supervisor,
-        idle_s: float | None = None,
-        followed: Followed | None = None,
-        may_be_phone: bool = True,
-    ) -> None:
+    def __init__(self, parts: Parts, ending: Ending, given: Circumstances) -> None:
         self._parts = parts
         self._ending = ending
+        self._given = given
         self._store = parts.entries.store
-        self._monotonic = monotonic
-        self._supervisor = supervisor
-        self._idle_s = idle_s
-        self._followed = followed
-        self._may_be_phone = may_be_phone
+        self._monotonic = given.monotonic
         self._inbox_read_s = -math.inf
         self._said = ""
 
@@ -241,7 +224,7 @@ class Loops:
             self._report()
             if entries.all() or self._parts.steps.busy or spool.listing(self._store.home.root):
                 idle_since_s = at_s
-            if self._idle_s is not None and at_s - idle_since_s > self._idle_s:
+            if self._given.idle_s is not None and at_s - idle_since_s > self._given.idle_s:
                 log.info("nothing is open any more: leaving")
                 self._ending.begin()
             took_s = self._monotonic() - at_s
@@ -262,7 +245,7 @@ class Loops:
         """Do what is due every few seconds. Raises StoreError."""
         time.tzset()  # a laptop travels, and the C library reads the zone of the machine only once
         await self.remember()
-        self._ending.look_at_configuration(self._followed)
+        self._ending.look_at_configuration(self._given.followed)
         await self._parts.agent.strays.release()
         self._parts.agent.errands.forget_closed()
 
@@ -286,11 +269,11 @@ class Loops:
 
         A round also ends if another process has this machine's id: `join` then says so.
         """
-        was_phone = self._parts.phone_side is not None
+        was_phone, has_bot = self._parts.phone_side is not None, self._given.config.phone is not None
         while True:
             try:
                 await self._store.renew(tuple(self._parts.connected.items()))
-                if not was_phone and self._may_be_phone and await self._store.take_phone():
+                if not was_phone and has_bot and await self._store.take_phone():
                     self._ending.change_sides("this machine is the phone side now")
             except Deposed as error:
                 self._ending.change_sides(str(error))
@@ -301,8 +284,8 @@ class Loops:
             if was_phone:
                 await asyncio.sleep(RENEW_S)
             else:  # no poll tells the service manager that all is well
-                self._supervisor.serves("listening for the agents of this machine")
-                await self._supervisor.pause(RENEW_S)
+                self._given.supervisor.serves("listening for the agents of this machine")
+                await self._given.supervisor.pause(RENEW_S)
 
     async def follow_store(self) -> None:
         """Take in the changes of other machines; after an error look a few times for all that were missed."""

@@ -22,8 +22,8 @@ from hermes.listener.workers import Step, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from hermes.config.reading import Followed
     from hermes.listener.phone.parts import PhoneParts
     from hermes.listener.sd_notify import Supervisor
     from hermes.listener.wakes import Worker
@@ -34,15 +34,18 @@ if TYPE_CHECKING:
 class Circumstances:
     """The things that a listener is made with beside its store.
 
-    `config_file` is None where nobody follows it. `monotonic` is a clock that never jumps, in seconds; `rate_scale` 2
-    sends twice as fast as Telegram is known to take it.
+    - `followed`: the configuration file; if it is another by now, the listener starts again. None: nobody follows it.
+    - `monotonic`: a clock that never jumps, in seconds.
+    - `rate_scale`: 2 sends twice as fast as Telegram is known to take it.
+    - `idle_s`: the listener leaves after nothing was open for so long; None: it stays.
     """
 
     config: Config
-    config_file: Path | None
+    followed: Followed | None
     supervisor: Supervisor
     monotonic: Callable[[], float]
     rate_scale: float
+    idle_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
         phone = phone_parts(
             config,
             Given(
-                given.config_file,
+                None if given.followed is None else given.followed.place,
                 entries,
                 kept,
                 memory,
