@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
 
 from hermes.core import notices, prompts
 from hermes.core.notices import NoticeRules
 from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
-from hermes.listener.records import Records, Workers
+from hermes.listener.records import Records
 from hermes.listener.sessions import SessionLists
 from hermes.listener.wakes import Wakes
 from hermes.model.card import Card, MachineList
@@ -20,12 +19,16 @@ from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptLine
 from hermes.storage.store import Changed, Kind, Store
 
-MOST_CARDS: Final = 200
-"""The cards of so many sessions are kept; the one whose session was used the longest ago goes first."""
-
 
 class Cards(Records[Card]):
     """The cards of all sessions that the phone knows."""
+
+    of_phone = ("card",)
+    of_agent = ("session",)
+    most = 200
+
+    def _age_s(self, record: Card) -> float:
+        return record.used_s
 
     async def disarm(self, user_id: int, *, but: str = "") -> None:
         """Let no card but this one take the next plain text of this user. Raises NotSaved."""
@@ -46,10 +49,9 @@ class Kept:
 
     def __init__(self, store: Store, rules: NoticeRules, wakes: Wakes) -> None:
         machine, now = store.home.machine() if store.is_shared else None, store.now
-        workers = Workers(phone=("card",), agent=("session",))
         self.notices = Notices(store.notices, rules, wakes, now=now, machine=machine)
         self.prompts = Prompts(store.prompts, wakes, now=now, machine=machine)
-        self.cards = Cards(store.cards, wakes, workers, machine=machine, most=MOST_CARDS, age_s=lambda one: one.used_s)
+        self.cards = Cards(store.cards, wakes, now=now, machine=machine)
         self.lists = SessionLists(store.lists, wakes, now=now, machine=machine)
         self._by_kind: Mapping[Kind, Records[Notice] | Records[Prompt] | Records[Card] | Records[MachineList]] = {
             "notices": self.notices,

@@ -6,12 +6,11 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
 from hermes.core import notices
 from hermes.core.notices import NoticeRules
 from hermes.errors import NotSaved
-from hermes.listener.records import Records, Workers
+from hermes.listener.records import Records
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
 from hermes.model.notice import Begun, Notice, Retry
@@ -21,12 +20,12 @@ from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 200
-"""The notices of so many sessions are kept; the one whose last turn is the oldest goes first."""
-
 
 class Notices(Records[Notice]):
-    """The notice of each session whose turns Hermes has heard of. `now` is the epoch clock of the store."""
+    """The notice of each session whose turns Hermes has heard of."""
+
+    of_phone = ("notice",)
+    most = 200
 
     def __init__(
         self,
@@ -37,9 +36,12 @@ class Notices(Records[Notice]):
         now: Callable[[], float],
         machine: str | None = None,
     ) -> None:
-        super().__init__(store, wakes, Workers(phone=("notice",)), machine=machine, most=MOST, age_s=_heard_s)
+        super().__init__(store, wakes, now=now, machine=machine)
         self.rules = rules
-        self.now = now
+
+    def _age_s(self, record: Notice) -> float:
+        """Return when Hermes last heard of a turn of this session, or first of the session (epoch)."""
+        return max([record.heard_s, *(one.at_s for one in record.begun)])
 
     async def forget_before(self, at_s: float) -> None:
         """Forget the notices whose turns were all heard of before this time (epoch) and are told. Raises NotSaved.
@@ -48,7 +50,7 @@ class Notices(Records[Notice]):
         """
 
         def is_old(one: Notice) -> bool:
-            return not notices.is_behind(one) and _heard_s(one) < at_s
+            return not notices.is_behind(one) and self._age_s(one) < at_s
 
         await self.forget(lambda one: is_old(one) and not one.is_muted)
         for muted in [one for one in self.all() if is_old(one) and one.phase != "dropped"]:
@@ -132,8 +134,3 @@ class Notices(Records[Notice]):
             lambda: Notice(random_id(), agent, session_id, heard_s=self.now(), machine=machine or ""),
             fn,
         )
-
-
-def _heard_s(notice: Notice) -> float:
-    """Return when Hermes last heard of a turn of this session, or first of the session (epoch)."""
-    return max([notice.heard_s, *(one.at_s for one in notice.begun)])

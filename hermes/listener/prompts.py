@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from hermes.core import prompt_files, prompts
 from hermes.errors import StoreError
-from hermes.listener.records import Records, Workers
-from hermes.listener.wakes import Wakes
+from hermes.listener.records import Records
 from hermes.model.notice import Turn
 from hermes.model.prompt import Prompt, PromptPhase
 from hermes.model.prompt_events import PromptEvent
-from hermes.storage.store import RecordStore
 
 log = logging.getLogger(__name__)
 
-MOST: Final = 500
-"""So many prompts are kept; of those that are over, the one that was written first goes first."""
 _OPEN_S: Final = 1e12
 """Prompts that are not over count as so much younger."""
 
 
 class Prompts(Records[Prompt]):
-    """All prompts that are known. `now` is the epoch clock of the store."""
+    """All prompts that are known."""
 
-    def __init__(
-        self, store: RecordStore[Prompt], wakes: Wakes, *, now: Callable[[], float], machine: str | None = None
-    ) -> None:
-        workers = Workers(phone=("line", "joining", "file"), agent=("prompt",))
-        super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=_age_s)
-        self.now = now
+    of_phone = ("line", "joining", "file")
+    of_agent = ("prompt",)
+    most = 500
+
+    def _age_s(self, record: Prompt) -> float:
+        return record.asked_s + (0.0 if prompts.is_over(record) else _OPEN_S)
 
     def written_s(self) -> float:
         """Return the time of a prompt that is written now: after all that wait, even if the clock was set back."""
@@ -144,7 +139,3 @@ def _is_with_agent(prompt: Prompt) -> bool:
 
 def _has(prompt: Prompt, message_id: int) -> bool:
     return any(part.message_id == message_id for part in prompt.parts)
-
-
-def _age_s(prompt: Prompt) -> float:
-    return prompt.asked_s + (0.0 if prompts.is_over(prompt) else _OPEN_S)

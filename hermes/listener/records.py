@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Generic
+from typing import ClassVar, Generic
 
 from hermes.errors import InUse, Missing, TooNew, Unreadable
 from hermes.listener.wakes import Wakes, Worker
 from hermes.storage.store import R, RecordStore
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """The workers that look at a record: of the phone side, and of the agent side on the machine of the record."""
+class Records(ABC, Generic[R]):
+    """All records of one kind; `now` is the epoch clock of the store.
 
-    phone: tuple[Worker, ...] = ()
-    agent: tuple[Worker, ...] = ()
-
-
-class Records(Generic[R]):
-    """All records of one kind. A changed one goes to the queue of these `workers`.
-
-    Those of the agent side get the records of `machine` alone; None: there is one machine.
-
-    At most `most` records are kept; the one for which `age_s` returns the lowest number goes first.
+    A changed one goes to the queue of the workers `of_phone` and `of_agent`. Those of the agent side get the records of
+    `machine` alone; None: there is one machine. At most `most` records are kept.
     """
 
+    of_phone: ClassVar[tuple[Worker, ...]] = ()
+    of_agent: ClassVar[tuple[Worker, ...]] = ()
+    most: ClassVar[int]
+
     def __init__(
-        self,
-        store: RecordStore[R],
-        wakes: Wakes,
-        workers: Workers,
-        *,
-        machine: str | None,
-        most: int,
-        age_s: Callable[[R], float],
+        self, store: RecordStore[R], wakes: Wakes, *, now: Callable[[], float], machine: str | None = None
     ) -> None:
+        self.now = now
         self._store = store
         self._wakes = wakes
-        self._workers = workers
         self._machine = machine
-        self._most = most
-        self._age_s = age_s
         self._known: dict[str, R] = {}
         self._lock = asyncio.Lock()
+
+    @abstractmethod
+    def _age_s(self, record: R) -> float:
+        """Return a number by which records are compared if there are too many: the lowest goes first."""
 
     async def open(self) -> None:
         """Read all records, and wake their workers. Raises StoreError."""
@@ -58,7 +48,7 @@ class Records(Generic[R]):
         """Let the workers look at this record soon."""
         record = self._known.get(record_id)
         is_ours = record is not None and self._is_ours(record)
-        for worker in (*self._workers.phone, *(self._workers.agent if is_ours else ())):
+        for worker in (*self.of_phone, *(self.of_agent if is_ours else ())):
             self._wakes.put(record_id, worker)
 
     def all(self) -> list[R]:
@@ -149,7 +139,7 @@ class Records(Generic[R]):
         self._known[saved.id] = saved
         self.wake(saved.id)
         with suppress(InUse):  # the next one that is noted goes on
-            while len(self._known) > self._most:
+            while len(self._known) > self.most:
                 await self._remove(min(self._known.values(), key=self._age_s))
         return saved
 

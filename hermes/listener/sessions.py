@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hermes.errors import InUse, TooNew, Unreadable
-from hermes.listener.records import Records, Workers
+from hermes.listener.records import Records
 from hermes.listener.wakes import Wakes
 from hermes.model.card import Listed, MachineList, Wanted
 from hermes.storage.store import RecordStore
 
 ID: Final = "sessions"
 """Under this id the worker "listed" is woken, and the buttons of a list name it."""
-MOST: Final = 1000
-"""The lists of so many machines are kept."""
 PATIENCE_S: Final = 7.0
 """A machine that has not listed its sessions, or looked at one, after this time is not waited for. Its agents have 5 s
 of it."""
@@ -42,14 +40,18 @@ class SessionLists(Records[MachineList]):
     again.
     """
 
+    of_agent = ("list",)
+    most = 1000
+
     def __init__(
         self, store: RecordStore[MachineList], wakes: Wakes, *, now: Callable[[], float], machine: str | None
     ) -> None:
-        workers = Workers(agent=("list",))
-        super().__init__(store, wakes, workers, machine=machine, most=MOST, age_s=lambda one: one.listed_s)
-        self.now = now
+        super().__init__(store, wakes, now=now, machine=machine)
         self.requests: list[ListRequest] = []
         self.shown: dict[int, Wanted] = {}
+
+    def _age_s(self, record: MachineList) -> float:
+        return record.listed_s
 
     def wake(self, record_id: str) -> None:
         """Let the agent side look at its list, and the phone side at all of them."""

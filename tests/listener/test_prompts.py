@@ -10,7 +10,7 @@ import pytest
 
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
-from hermes.listener.prompts import MOST, Prompts
+from hermes.listener.prompts import Prompts
 from hermes.listener.wakes import Wakes
 from hermes.model.ask import Source
 from hermes.model.files import File
@@ -199,8 +199,8 @@ async def test_if_there_are_too_many_those_that_are_over_go_first(house: House) 
     waits, old, young = await house.write("a", at_s=1.0), await house.write("b"), await house.write("c", at_s=1001.0)
     for one in (old, young):
         await house.after(one, Withdrawn())
-    for number in range(MOST - 3):
+    for number in range(Prompts.most - 3):
         house.prompts._known[f"filler_{number}"] = replace(waits, id=f"filler_{number}")
     await house.write("d")
     known = {one.id for one in house.prompts.all()}
-    assert (len(known), old.id in known, {waits.id, young.id} <= known) == (MOST, False, True)
+    assert (len(known), old.id in known, {waits.id, young.id} <= known) == (Prompts.most, False, True)

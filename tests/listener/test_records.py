@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import InUse, NotSaved
-from hermes.listener.records import Records, Workers
+from hermes.listener.records import Records
 from hermes.listener.wakes import Wake, Wakes
 from hermes.model.notice import Notice
 from tests.listener.gates import fails_once
@@ -20,20 +20,24 @@ TWO = Notice("abcdefgb", "opencode", "ses_b", heard_s=1.0)
 THREE = Notice("abcdefgc", "opencode", "ses_c", heard_s=2.0)
 
 
+class Two(Records[Notice]):
+    """Records of which at most two are kept."""
+
+    of_phone = ("notice", "phone")
+    most = 2
+
+    def _age_s(self, record: Notice) -> float:
+        """The one that was heard of first goes first."""
+        return record.heard_s
+
+
 class House:
     """A store, and the records in it, of which at most two are kept."""
 
     def __init__(self, root: Path) -> None:
         self.store = a_store(root)
         self.wakes = Wakes()
-        self.records = Records[Notice](
-            self.store.notices,
-            self.wakes,
-            Workers(phone=("notice", "phone")),
-            machine=None,
-            most=2,
-            age_s=lambda one: one.heard_s,
-        )
+        self.records = Two(self.store.notices, self.wakes, now=self.store.now)
 
     async def keep(self, notice: Notice) -> Notice:
         """Make a record."""

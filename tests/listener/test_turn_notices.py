@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes.hook import spool
-from hermes.listener.notices import MOST
+from hermes.listener.notices import Notices
 from hermes.model.ask import Source
 from hermes.model.notice import Notice, Retry, Turn
 from hermes.model.signals import Busy, Quiet, Retrying, TurnBegan, TurnEnded
@@ -440,10 +440,10 @@ async def test_old_notices_are_forgotten(claude: Claude, home: House) -> None:
     assert claude.notice() is not None
     await notices.forget_before(home.clock.now() + 60.0)
     assert claude.notice() is None
-    for number in range(MOST + 3):
+    for number in range(Notices.most + 3):
         await notices.take(TurnBegan("claude-code", f"ses_{number}", "p", float(number)))
-    assert len(notices._known) == MOST
-    assert len(list((home.store / "notices").iterdir())) == MOST
+    assert len(notices._known) == Notices.most
+    assert len(list((home.store / "notices").iterdir())) == Notices.most
 
 
 async def test_a_notice_that_came_out_of_a_database_is_the_one_of_its_session(home: House) -> None:
