@@ -32,7 +32,7 @@ class Adapter(Protocol):
 
     capabilities: Capabilities
     goodbye: str | None
-    """The line for a hook that still waits when its ask is over; "" prints nothing.
+    """The line for a hook that still waits when its ask is over, or whose payload cannot be used; "" prints nothing.
 
     None: the hook gets no line, because the agent's plugin ends it.
     """
@@ -61,10 +61,6 @@ class Adapter(Protocol):
         """Return the answer that the waiting hook prints for the agent: one line of JSON without its newline."""
         ...
 
-    def refusal(self, why: str) -> str:
-        """Return the line that the waiting hook prints if its payload cannot be used; "" stands for `goodbye`."""
-        ...
-
 
 ADAPTERS: Mapping[str, Adapter] = {
     "opencode": opencode_adapter,
@@ -82,6 +78,9 @@ PROMPT_ABILITIES: Mapping[str, PromptAbilities] = {
     "oh-my-pi": oh_my_pi_adapter.PROMPTS,
 }
 """What the agents can do with prompts; an agent that takes none is missing."""
+
+REFUSALS: Mapping[str, Callable[[str], str]] = {"generic": generic_adapter.refusal}
+"""For an agent that is told why its payload cannot be used: the line that the waiting hook prints then."""
 
 BY_HOOK: Mapping[str, str] = {
     "claude-code": claude_adapter.capabilities.agent_name,

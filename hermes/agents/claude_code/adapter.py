@@ -284,8 +284,3 @@ def _filled(ask: Ask, decision: Decision, given: Mapping[str, dict[str, object]]
 
 def _records(value: object) -> list[Record]:
     return [record_of(one, "given") for one in list_of(value, "given")]
-
-
-def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
-    """Return `{}`, which expresses no opinion: the hook ends, and Claude Code asks only at the desk."""
-    return "{}"

@@ -73,8 +73,3 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
         if chosen
     ]
     return json.dumps({"approved": True, "params": {"answers": answered}})  # ASCII only: no character can end the line
-
-
-def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
-    """Return "", because Neovate's own dialog stays open."""
-    return ""

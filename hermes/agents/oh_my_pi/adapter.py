@@ -174,8 +174,3 @@ def _chosen(ask: Ask, question: Question, options: list[str], answer: Answer, *,
     if by_timer and answer == Answer((question.recommended or 0,)):
         chosen["timedOut"] = True
     return chosen
-
-
-def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
-    """Return "", because oh-my-pi's own dialog stays open."""
-    return ""

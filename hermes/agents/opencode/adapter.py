@@ -276,8 +276,3 @@ def waiter_text(ask: Ask, decision: Decision) -> str:
     else:
         told |= {"kind": "reply", **reply_body(answers(ask, decision))}
     return json.dumps(told)  # ASCII only, so that no character in it can end the line
-
-
-def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
-    """Return "", because the plugin itself checks whether its request is still open."""
-    return ""

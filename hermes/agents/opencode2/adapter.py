@@ -139,8 +139,3 @@ def reply_body(reply: Reply) -> dict[str, object]:
 def waiter_text(ask: Ask, decision: Decision) -> str:  # noqa: ARG001 (demanded by the protocol)
     """Return nothing, because no hook waits for an answer."""
     return ""
-
-
-def refusal(why: str) -> str:  # noqa: ARG001 (demanded by the protocol)
-    """Return nothing, because no hook waits for an answer."""
-    return ""

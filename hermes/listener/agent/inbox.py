@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from hermes.agents.registry import Adapter
+from hermes.agents.registry import REFUSALS, Adapter
 from hermes.errors import Deposed, NotSaved, PayloadError, StoreAway, StoreError, Stuck, TooNew
 from hermes.hook import spool
 from hermes.hook.prompt_wait import TAKEN
@@ -91,12 +91,11 @@ class Inbox:
         request_id = payload.get("id") if isinstance(payload, dict) else None
         if isinstance(agent, str) and isinstance(machine, str) and isinstance(request_id, str):
             adapter = self._adapters.get(agent)
-            refusal = None if adapter is None else adapter.refusal(why)
-            last_word = refusal or (None if adapter is None else adapter.goodbye)
+            last_word = REFUSALS[agent](why) if agent in REFUSALS else None if adapter is None else adapter.goodbye
             name = spool.wait_id(agent, machine, request_id)
             if last_word is not None and spool.waiters(self._root, name):
                 lay_ready(self._root, name, last_word)
-                return bool(refusal)
+                return agent in REFUSALS
         return False
 
     async def _take(self, record: Mapping[str, object]) -> None:

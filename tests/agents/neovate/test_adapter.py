@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from hermes.agents.neovate.adapter import REASON, answers, read, refusal, waiter_text
+from hermes.agents.neovate.adapter import REASON, answers, read, waiter_text
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
@@ -170,4 +170,3 @@ def test_a_no_has_a_reason() -> None:
     assert told(of(question()), Decision("reject", 1.0, by=ANN)) == {"approved": False, "denyReason": REASON}
     with pytest.raises(ValueError, match="release"):
         waiter_text(of(question()), Decision("release", 1.0))
-    assert refusal("anything") == ""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from hermes.agents.oh_my_pi.adapter import answers, read, refusal, waiter_text
+from hermes.agents.oh_my_pi.adapter import answers, read, waiter_text
 from hermes.agents.registry import ADAPTERS
 from hermes.errors import PayloadError
 from hermes.model.answer import Answer, Decision, User
@@ -324,4 +324,3 @@ def test_a_no_cancels_as_esc_does() -> None:
         waiter_text(of(question()), Decision("release", 1.0))
     with pytest.raises(ValueError, match="release"):
         answers(of(question()), Decision("release", 1.0))
-    assert refusal("anything") == ""
