@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from hermes.hook.shape import Hands, PromptPlace
+    from hermes.hook.shape import PromptPlace
 
 TAKEN = "prompt.taken"
 """The type of a receipt."""
@@ -32,7 +32,8 @@ TAKEN = "prompt.taken"
 class PromptHook:
     """A hook that waits for prompts: its store, its agent, its parent process, and its session on this machine.
 
-    `keep` keeps a line of news that the agent's plugin hands over, and `log` writes one line to the log.
+    `stays`: it hands each prompt over in a line, and goes on waiting. `keep` keeps a line of news that the agent's
+    plugin hands over, and `log` writes one line to the log.
     """
 
     def __init__(
@@ -41,68 +42,59 @@ class PromptHook:
         agent: str,
         parent: int,
         place: PromptPlace,
-        machine: str,
+        *,
+        stays: bool,
         keep: Callable[[bytes], object],
         log: Callable[[str], object],
     ) -> None:
-        self.store = store
-        self.agent = agent
-        self.parent = parent
-        self.place = place
-        self.machine = machine
-        self.name = prompt_files.name_of(agent, machine, place.session_id)
-        self.keep = keep
-        self.log = log
-
-
-def wait(
-    hook: PromptHook, hands: Hands, released: int, *, rest: bytes = b"", look_every_s: float = LOOK_EVERY_S
-) -> int:
-    """Wait, hand prompts over, and return the exit status. Raises OSError.
-
-    `released` becomes readable at SIGTERM; `rest` are the bytes that came after the first line.
-    """
-    if not spool.takes_prompts(hook.store):
-        return 0
-    place = hook.place
-    said = {"agent": hook.agent, "machine": hook.machine, "session": place.session_id, "since": str(time.time())}
-    said |= {"directory": place.directory, "title": place.title, "record": place.record}
-    said |= {"resumed": "yes"} if place.resumed else {}
-    if place.begins:
-        prompt_files.begin_session(hook.store, hook.name)
-    held = prompt_files.take_place(hook.store, hook.name, said)
-    if held is None:
-        return 0
-    try:
-        prompt_files.confirm_taken(hook.store, hook.name)  # of a hook that died: it left no receipt, or a whole one
-        with contextlib.closing(prompt_files.bell(hook.store, hook.name)) as bell:
-            return _Watch(hook, hands, held, rest, look_every_s).until_over(bell.fileno(), released)
-    finally:
-        prompt_files.leave_place(hook.store, hook.name, held)
-
-
-class _Watch:
-    def __init__(self, hook: PromptHook, hands: Hands, held: int, rest: bytes, look_every_s: float) -> None:
-        self._hook = hook
-        self._hands = hands
-        self._held = held
-        self._news = rest
-        self._look_every_s = look_every_s
+        self._store = store
+        self._agent = agent
+        self._parent = parent
+        self._place = place
+        self._stays = stays
+        self._keep = keep
+        self._log = log
+        self._machine = spool.machine(store)
+        self._name = prompt_files.name_of(agent, self._machine, place.session_id)
+        self._news = b""
         self._said_full = False
 
-    def until_over(self, bell: int, released: int) -> int:
-        hook, stays = self._hook, self._hands == "lines"
+    def wait(self, released: int, rest: bytes) -> int:
+        """Wait, hand prompts over, and return the exit status. Raises OSError.
+
+        `released` becomes readable at SIGTERM; `rest` are the bytes that came after the first line.
+        """
+        store, name, place = self._store, self._name, self._place
+        if not spool.takes_prompts(store):
+            return 0
+        said = {"agent": self._agent, "machine": self._machine, "session": place.session_id, "since": str(time.time())}
+        said |= {"directory": place.directory, "title": place.title, "record": place.record}
+        said |= {"resumed": "yes"} if place.resumed else {}
+        if place.begins:
+            prompt_files.begin_session(store, name)
+        held = prompt_files.take_place(store, name, said)
+        if held is None:
+            return 0
+        try:
+            prompt_files.confirm_taken(store, name)  # of a hook that died: it left no receipt, or a whole one
+            self._keep_news(rest)
+            with contextlib.closing(prompt_files.bell(store, name)) as bell:
+                return self._until_over(bell.fileno(), released, held)
+        finally:
+            prompt_files.leave_place(store, name, held)
+
+    def _until_over(self, bell: int, released: int, held: int) -> int:
+        stays = self._stays
         looking = select.poll()
         for descriptor in (bell, released, *((0,) if stays else ())):
             looking.register(descriptor, select.POLLIN)
-        self._keep_news(b"")
         if stays:
             write(1, b'{"waits": true}\n')  # from now on the plugin hands its news to this hook
-        while self._is_wanted():
-            text = None if is_stopped(hook.parent) else prompt_files.take(hook.store, hook.name)
+        while self._is_wanted(held):
+            text = None if is_stopped(self._parent) else prompt_files.take(self._store, self._name)
             if text is not None and self._hand_over(text) and not stays:
                 return 2
-            for descriptor, _ in looking.poll(self._look_every_s * 1000):
+            for descriptor, _ in looking.poll(LOOK_EVERY_S * 1000):
                 data = b"" if descriptor == released else os.read(descriptor, 65536)
                 if not data:
                     return 0
@@ -113,42 +105,41 @@ class _Watch:
     def _keep_news(self, data: bytes) -> None:
         *lines, self._news = (self._news + data).split(b"\n")
         for line in lines:
-            self._hook.keep(line)
+            self._keep(line)
         if lines:
-            spool.nudge(self._hook.store)
+            spool.nudge(self._store)
 
-    def _is_wanted(self) -> bool:
+    def _is_wanted(self, held: int) -> bool:
         """Tell whether the agent, the session and the store are there, and prompts are on."""
-        hook = self._hook
-        is_read = self._hands != "lines" or has_reader()
-        is_there = os.getppid() == hook.parent and prompt_files.has_place(hook.store, hook.name, self._held)
-        is_over = prompt_files.has_ended(hook.store, hook.name)
-        return is_there and is_read and not is_over and spool.takes_prompts(hook.store)
+        is_read = not self._stays or has_reader()
+        is_there = os.getppid() == self._parent and prompt_files.has_place(self._store, self._name, held)
+        is_over = prompt_files.has_ended(self._store, self._name)
+        return is_there and is_read and not is_over and spool.takes_prompts(self._store)
 
     def _hand_over(self, text: str) -> bool:
         """Leave the receipt and hand the prompt over; tell whether the agent has it. Raises OSError."""
-        hook = self._hook
+        store, name = self._store, self._name
         given = _read(text)
         if given is None or time.time() > given["until"]:
-            prompt_files.confirm_taken(hook.store, hook.name)
+            prompt_files.confirm_taken(store, name)
             return False
         if given["id"]:
             try:
-                receipt = {"type": TAKEN, "session": hook.place.session_id, "prompt": given["id"]}
-                spool.drop(hook.store, spool.record(hook.agent, receipt))
+                receipt = {"type": TAKEN, "session": self._place.session_id, "prompt": given["id"]}
+                spool.drop(store, spool.record(self._agent, receipt))
             except OSError as error:
-                prompt_files.put_back(hook.store, hook.name)
+                prompt_files.put_back(store, name)
                 if not self._said_full:
                     self._said_full = True
-                    hook.log(f"a prompt waits: its receipt could not be written: {error.strerror}")
+                    self._log(f"a prompt waits: its receipt could not be written: {error.strerror}")
                 return False
-        prompt_files.confirm_taken(hook.store, hook.name)
-        spool.nudge(hook.store)
+        prompt_files.confirm_taken(store, name)
+        spool.nudge(store)
         # The session may have ended meanwhile, and the agent would give the text to the one after it.
-        if prompt_files.has_ended(hook.store, hook.name) or os.getppid() != hook.parent:
+        if prompt_files.has_ended(store, name) or os.getppid() != self._parent:
             return False
-        if self._hands == "lines":
-            return write(1, json.dumps(given | {"session": hook.place.session_id}).encode() + b"\n")
+        if self._stays:
+            return write(1, json.dumps(given | {"session": self._place.session_id}).encode() + b"\n")
         return write(2, given["text"].encode("utf-8", "replace"))
 
 

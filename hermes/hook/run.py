@@ -164,11 +164,11 @@ def _wait_for_prompts(options: dict[str, str]) -> int:
     place = agent.prompts.place(_object(line), os.environ)
     if place is None:
         return 0
-    parent, machine = int(options["parent"]), spool.machine(store)
     options["state"] = "waiting for prompts:"
-    keep, log = partial(_keep_news, options, agent), partial(_log, options)
-    hook = prompt_wait.PromptHook(store, options["agent"], parent, place, machine, keep, log)
-    return prompt_wait.wait(hook, agent.prompts.hands, released, rest=rest)
+    keep, log, stays = partial(_keep_news, options, agent), partial(_log, options), agent.prompts.stays
+    parent = int(options["parent"])
+    hook = prompt_wait.PromptHook(store, options["agent"], parent, place, stays=stays, keep=keep, log=log)
+    return hook.wait(released, rest)
 
 
 def _keep_news(options: dict[str, str], agent: Shape, line: bytes) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal
-
-    Hands = Literal["status", "lines"]
+    from typing import Any
 
 
 class PromptPlace:
@@ -38,22 +36,22 @@ class PromptPlace:
 class PromptShape:
     """How the hooks of an agent bring prompts from the phone into its sessions.
 
-    `hands` says how a hook with --prompts hands a prompt over: it prints it on stderr and ends with the status 2
-    ("status"), or prints a line of JSON for each and stays ("lines"). `place` returns for a payload and the environment
-    the session in which it waits, None if it may not: nobody sits there. `ends_session` returns whether a payload says
-    that its session is over. `adds` returns what the hook adds to a payload, from the payload and the environment.
+    A hook with --prompts that `stays` prints a line of JSON for each prompt; any other one prints one prompt on stderr
+    and ends with the status 2. `place` returns for a payload and the environment the session in which it waits, None if
+    it may not: nobody sits there. `ends_session` returns whether a payload says that its session is over. `adds`
+    returns what the hook adds to a payload, from the payload and the environment.
     """
 
     def __init__(
         self,
-        hands: Hands,
         place: Callable[[Mapping[str, Any], Mapping[str, str]], PromptPlace | None],
         *,
+        stays: bool = False,
         ends_session: Callable[[Mapping[str, Any]], bool] = lambda _: False,
         adds: Callable[[Mapping[str, Any], Mapping[str, str]], dict[str, Any]] = lambda _, __: {},
     ) -> None:
-        self.hands: Hands = hands
         self.place = place
+        self.stays = stays
         self.ends_session = ends_session
         self.adds = adds
 

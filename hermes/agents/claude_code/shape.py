@@ -92,7 +92,6 @@ SHAPE = Shape(
     lambda payload: payload["hook_event_name"] in ASKS,
     has_desk=lambda payload: payload["hook_event_name"] == "PermissionRequest",
     prompts=PromptShape(
-        "status",
         prompt_place,
         ends_session=lambda payload: payload["hook_event_name"] == "SessionEnd",
         adds=adds,

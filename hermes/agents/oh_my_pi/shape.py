@@ -22,5 +22,5 @@ SHAPE = Shape(
     ("questions", "turn", "began", "stopped", "left", "session", "directory", "title", "context", "headless"),
     lambda payload: "questions" in payload,
     has_desk=lambda payload: not payload.get("headless"),
-    prompts=PromptShape("lines", prompt_place),
+    prompts=PromptShape(prompt_place, stays=True),
 )
