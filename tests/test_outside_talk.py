@@ -20,7 +20,7 @@ from telegram.request import HTTPXRequest
 from hermes.agents.opencode import wire
 from hermes.agents.opencode.adapter import read_request
 from hermes.agents.server import Lost, follow
-from hermes.agents.wire import decode
+from hermes.agents.wire import Data, decode
 from hermes.chat.bot import Bot
 from hermes.chat.incoming import read_update
 from hermes.chat.outbox import Outbox
@@ -450,7 +450,7 @@ def test_a_version_of_any_length_is_compared() -> None:
 
 KINDS: list[Any] = [
     wire.Health, list[wire.Session], list[wire.Project], dict[str, wire.Status], wire.Message, list[wire.Message],
-    wire.RawList, wire.V2Message, wire.Event, list[Any],
+    Data[list[Any]], Data[wire.V2Content], wire.Event, list[Any],
 ]  # fmt: skip
 
 

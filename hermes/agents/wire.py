@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable
 from functools import cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from hermes.agents.fields import sound
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 def _sound(value: object) -> object:
@@ -26,6 +27,12 @@ class Wire(BaseModel):
 
     # A start builds none of the shapes: that would be a twentieth of its time, and few processes read all.
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, defer_build=True)
+
+
+class Data(Wire, Generic[T_co]):
+    """An answer that holds what was asked for in `data`."""
+
+    data: T_co
 
 
 @cache

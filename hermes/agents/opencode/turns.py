@@ -235,7 +235,7 @@ def _has_patch(messages: Iterable[wire.TurnMessage], newest: wire.TurnMessage) -
 
 def _diffs(prompt: wire.Prompt) -> tuple[wire.FileDiff, ...]:
     summary = prompt.info.summary
-    return (summary.diffs if isinstance(summary, wire.ChangesSummary) else None) or ()
+    return (summary.diffs if isinstance(summary, wire.Summary) else None) or ()
 
 
 def _changes(diffs: tuple[wire.FileDiff, ...]) -> Changes | None:

@@ -76,19 +76,6 @@ class Part(Wire):
     overflow: bool | None = None
 
 
-class Diff(Wire):
-    """The changes of a turn in one file."""
-
-    additions: int | None = None
-    deletions: int | None = None
-
-
-class Summary(Wire):
-    """The changes of a turn; a prompt has them."""
-
-    diffs: tuple[Diff, ...] | None = None
-
-
 class ErrorData(Wire):
     """More about a failure; a failed request has an HTTP status."""
 
@@ -135,7 +122,7 @@ class TurnInfo(Info):
 
     finish: Text | None = None
     error: MessageError | None = None
-    summary: bool | Summary | None = None
+    summary: Any = None
     model: ModelRef | None = None
     agent: Text | None = None
     path: Places | None = None
@@ -154,16 +141,18 @@ class TurnMessage(Message):
     info: TurnInfo
 
 
-class FileDiff(Diff):
+class FileDiff(Wire):
     """The changes of a turn in one file, and what it was: 1.18.33 has the `patch`, 1.1.53 the text before and after."""
 
+    additions: int | None = None
+    deletions: int | None = None
     file: Text = ""
     patch: Text | None = None
     before: Text | None = None
     after: Text | None = None
 
 
-class ChangesSummary(Summary):
+class Summary(Wire):
     """The changes of a turn with their lines."""
 
     diffs: tuple[FileDiff, ...] | None = None
@@ -172,7 +161,7 @@ class ChangesSummary(Summary):
 class PromptInfo(TurnInfo):
     """The head of a prompt, with all that its turn changed."""
 
-    summary: bool | ChangesSummary | None = None
+    summary: bool | Summary | None = None
 
 
 class Prompt(Message):
@@ -266,12 +255,6 @@ class Delta(Wire):
     delta: Text
 
 
-class RawList(Wire):
-    """`GET /api/session/{id}/question` of the v2 engine."""
-
-    data: list[Any]
-
-
 class V2Tool(Wire):
     """A part of a v2 message; a tool's `id` is the call id."""
 
@@ -285,12 +268,6 @@ class V2Content(Wire):
     """The content of a v2 message."""
 
     content: tuple[V2Tool, ...] = ()
-
-
-class V2Message(Wire):
-    """`GET /api/session/{id}/message/{id}`."""
-
-    data: V2Content
 
 
 class Payload(Wire):

@@ -25,7 +25,7 @@ from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import read_reply
 from hermes.agents.server import Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
-from hermes.agents.wire import decode
+from hermes.agents.wire import Data, decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotRunning, NotThere, PayloadError, Unfit
 from hermes.model.answer import Refused, Response
 from hermes.model.ask import Ask
@@ -205,8 +205,8 @@ class OpenCode2Server(Client):
         """
         wanted = form.get("id") if isinstance(form, dict) else None
         for directory in await self.directories(_DAY_S, now=self._now):
-            listed = await sessions.get(self.api, wire.Listed, f"{sessions.session_path(GLOBAL)}/form", directory)
-            if any(isinstance(one, dict) and one.get("id") == wanted for one in listed.data):
+            listed = await sessions.get(self.api, Data[list[Any]], f"{sessions.session_path(GLOBAL)}/form", directory)
+            if any(isinstance(one, dict) and one.get("id") == wanted for one in listed):
                 return directory
         return ""
 
@@ -216,7 +216,7 @@ class OpenCode2Server(Client):
         """Return the directories that are loaded, or whose sessions were updated in the last `since_s` seconds."""
         since_ms = (now() - since_s) * 1000
         listed = await sessions.newest(self.api)
-        active = (await sessions.get(self.api, wire.Active, "/api/session/active")).data
+        active = await sessions.get(self.api, Data[dict[str, Any]], "/api/session/active")
         recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
         for session_id in active.keys() - {one.id for one in listed}:
             with contextlib.suppress(NotThere):
@@ -227,9 +227,9 @@ class OpenCode2Server(Client):
     async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory, forms first. One of another shape is logged and left out."""
         path = "/api/form/request" if self._is_first_shape else "/api/form"
-        forms = (await sessions.get(self.api, wire.Listed, path, directory)).data
-        forms += (await sessions.get(self.api, wire.Listed, f"{sessions.session_path(GLOBAL)}/form", directory)).data
-        permissions = (await sessions.get(self.api, wire.Listed, "/api/permission/request", directory)).data
+        forms = await sessions.get(self.api, Data[list[Any]], path, directory)
+        forms += await sessions.get(self.api, Data[list[Any]], f"{sessions.session_path(GLOBAL)}/form", directory)
+        permissions = await sessions.get(self.api, Data[list[Any]], "/api/permission/request", directory)
         found: dict[str, Ask] = {}
         for read, listed in ((adapter.read_question, forms), (adapter.read_permission_request, permissions)):
             for one in listed:
@@ -242,7 +242,7 @@ class OpenCode2Server(Client):
 
     async def busy(self, directory: str) -> frozenset[str]:  # noqa: ARG002 (demanded by the protocol)
         """Return the ids of the sessions, of all directories, whose turn has not ended."""
-        return frozenset((await sessions.get(self.api, wire.Active, "/api/session/active")).data)
+        return frozenset(await sessions.get(self.api, Data[dict[str, Any]], "/api/session/active"))
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class OpenCode2Server(Client):
         path = f"{self._path(ask)}/state" if self._is_first_shape else self._path(ask)
         try:
             with sessions.known_routes():
-                told_of = (await sessions.get(self.api, wire.One, path, directory)).data
+                told_of = await sessions.get(self.api, Data[dict[str, Any]], path, directory)
         except NotThere:
             return None
         kept: Any = told_of if self._is_first_shape else told_of.get("state")
@@ -347,7 +347,7 @@ class OpenCode2Server(Client):
     async def _is_pending(self, ask: Ask) -> Verdict | None:
         try:
             with sessions.known_routes():
-                await sessions.get(self.api, wire.One, self._path(ask))
+                await sessions.get(self.api, Data[dict[str, Any]], self._path(ask))
         except NotThere:
             return None
         return StillOpen()

@@ -15,14 +15,14 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from itertools import dropwhile, takewhile
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
 from hermes.agents.opencode2.forms import GLOBAL
 from hermes.agents.prompting import Excludes, nothing_excluded
 from hermes.agents.turns import GOES_ON
-from hermes.agents.wire import decode
+from hermes.agents.wire import Data, decode
 from hermes.errors import AgentRefused, NotThere
 from hermes.model.card import Listed
 from hermes.model.prompt import Content, PromptAbilities, SessionState, Sight, Target
@@ -108,11 +108,11 @@ class OpenCode2Prompts:
         return PARKED if end is None or not end.reason else f"{end.reason}; {PARKED}"
 
     async def _messages(self, path: str, limit: int) -> list[wire.Message]:
-        return (await sessions.get(self._server.api, wire.Messages, f"{path}/message", limit=limit)).data
+        return await sessions.get(self._server.api, Data[list[wire.Message]], f"{path}/message", limit=limit)
 
     async def _has(self, path: str, record_id: str) -> bool:
         try:
-            await sessions.get(self._server.api, wire.OneMessage, path + path_of("message", record_id))
+            await sessions.get(self._server.api, Data[wire.Message], path + path_of("message", record_id))
         except NotThere as error:
             if error.tag == _NO_MESSAGE:
                 return False
@@ -121,12 +121,12 @@ class OpenCode2Prompts:
 
     async def _waits(self, path: str, record_id: str) -> bool:
         try:
-            listed = await sessions.get(self._server.api, wire.Listed, f"{path}/{_WAITING[0]}")
+            listed = await sessions.get(self._server.api, Data[list[Any]], f"{path}/{_WAITING[0]}")
         except NotThere as error:
             if error.tag:
                 raise
-            listed = await sessions.get(self._server.api, wire.Listed, f"{path}/{_WAITING[1]}")
-        return any(isinstance(one, dict) and one.get("id") == record_id for one in listed.data)
+            listed = await sessions.get(self._server.api, Data[list[Any]], f"{path}/{_WAITING[1]}")
+        return any(isinstance(one, dict) and one.get("id") == record_id for one in listed)
 
     async def check(self, source: Source, content: Content) -> None:
         """Object to nothing."""
@@ -148,7 +148,7 @@ class OpenCode2Prompts:
         sent = {"location": {"directory": directory}}
         with sessions.known_routes():
             content = await self._server.api.call("POST", "/api/session", body=sent, timeout=BOOT)
-        return self._read(wire.OneSession, content).data.id
+        return self._read(Data[wire.Session], content).data.id
 
     def _read(self, kind: type[T], content: bytes) -> T:
         try:

@@ -11,13 +11,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import dropwhile, takewhile
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from hermes.agents.http import BOOT, Api, path_of
 from hermes.agents.opencode2 import adapter, wire
 from hermes.agents.opencode2.forms import GLOBAL
 from hermes.agents.turns import GOES_ON, Beginnings
-from hermes.agents.wire import shaped
+from hermes.agents.wire import Data, shaped
 from hermes.errors import AgentError, AgentRefused, NotThere
 from hermes.model.ask import Ask, Source
 from hermes.model.notice import Changes, Turn
@@ -61,9 +61,9 @@ def known_routes() -> Iterator[None]:
         raise AgentRefused(f"{error}: {said}", said=said) from None
 
 
-async def get(api: Api, kind: type[T], path: str, directory: str = "", **params: str | int) -> T:
-    """Return what the server answers about a directory ("": without one)."""
-    return await api.get(kind, path, params=at(directory) | params or None, timeout=BOOT)
+async def get(api: Api, kind: type[Data[T]], path: str, directory: str = "", **params: str | int) -> T:
+    """Return the data that the server has about a directory ("": without one)."""
+    return (await api.get(kind, path, params=at(directory) | params or None, timeout=BOOT)).data
 
 
 def sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
@@ -75,19 +75,19 @@ def sound(sessions: Iterable[object]) -> Iterator[wire.Session]:
 
 async def newest(api: Api) -> list[wire.Session]:
     """Return the newest fifty sessions of all directories."""
-    return [*sound((await get(api, wire.Listed, "/api/session")).data)]
+    return [*sound(await get(api, Data[list[Any]], "/api/session"))]
 
 
 async def loaded(api: Api) -> tuple[str, ...]:
     """Return the directories that the server has loaded, none if it does not tell."""
     with contextlib.suppress(AgentRefused):
-        return tuple(one.directory for one in await get(api, list[wire.Located], "/api/debug/location"))
+        return tuple(one.directory for one in await api.get(list[wire.Located], "/api/debug/location", timeout=BOOT))
     return ()
 
 
 async def info(api: Api, session_id: str) -> wire.Session:
     """Return a session."""
-    return (await get(api, wire.OneSession, session_path(session_id))).data
+    return await get(api, Data[wire.Session], session_path(session_id))
 
 
 async def call(api: Api, source: Source) -> wire.ToolState | None:
@@ -95,7 +95,7 @@ async def call(api: Api, source: Source) -> wire.ToolState | None:
     if source.message_id is None or source.session_id == GLOBAL:
         return None
     path = session_path(source.session_id) + path_of("message", source.message_id)
-    parts = (await get(api, wire.OneMessage, path)).data.content
+    parts = (await get(api, Data[wire.Message], path)).content
     states = [part.state for part in parts if part.id == source.call_id and part.state is not None]
     return states[-1] if states else None
 
@@ -137,7 +137,7 @@ async def _titled(api: Api, source: Source) -> Source:
 async def last_words(api: Api, source: Source) -> str:
     """Return the model's last text: of the message that asked, else of an earlier one."""
     path = f"{session_path(source.session_id)}/message"
-    for message in (await get(api, wire.Messages, path, limit=_RECENT)).data:
+    for message in await get(api, Data[list[wire.Message]], path, limit=_RECENT):
         if message.type == "assistant" and (said := _said(message)):
             return said[-_LAST_WORDS:]
     return ""
@@ -160,7 +160,7 @@ async def last_turn(api: Api, session_id: str, source: Source, beginnings: Begin
     session = await info(api, session_id)
     if session.parent_id is not None:
         return None
-    messages = (await get(api, wire.Messages, f"{session_path(session_id)}/message", limit=_STEPS)).data
+    messages = await get(api, Data[list[wire.Message]], f"{session_path(session_id)}/message", limit=_STEPS)
     newest = next((one for one in messages if one.type == "assistant"), None)
     if newest is None or newest.time.completed is None or newest.finish in GOES_ON:
         return None

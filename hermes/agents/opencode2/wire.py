@@ -43,30 +43,6 @@ class Session(Wire):
     time: Times = Times()
 
 
-class OneSession(Wire):
-    """`GET /api/session/{id}`."""
-
-    data: Session
-
-
-class Active(Wire):
-    """`GET /api/session/active`: the sessions whose turn has not ended, also while they wait for a person."""
-
-    data: dict[str, Any]
-
-
-class Listed(Wire):
-    """A list of sessions, forms or permission requests, whose items are read one by one."""
-
-    data: list[Any]
-
-
-class One(Wire):
-    """One form, one permission request, or the state of a form; the adapter reads it."""
-
-    data: dict[str, Any]
-
-
 class Failure(Wire):
     """The error of a tool call, or of a message of the model."""
 
@@ -109,18 +85,6 @@ class Message(Wire):
     finish: Text | None = None
     error: Failure | None = None
     snapshot: Snapshot | None = None
-
-
-class OneMessage(Wire):
-    """`GET /api/session/{id}/message/{id}`."""
-
-    data: Message
-
-
-class Messages(Wire):
-    """`GET /api/session/{id}/message`, the newest first."""
-
-    data: list[Message]
 
 
 class Interrupted(Wire):
