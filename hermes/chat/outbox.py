@@ -19,7 +19,7 @@ from typing import Literal
 
 from hermes.chat.bot import Bot, Sent
 from hermes.chat.failures import is_without_files
-from hermes.chat.screens.files import not_allowed
+from hermes.chat.screens.files import NOT_ALLOWED
 from hermes.chat.screens.screen import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
 
@@ -155,7 +155,7 @@ class Outbox:
         except ChatRefused as error:
             if not is_without_files(error):
                 raise
-            return await self.send(chat_id, not_allowed(), reply_to=reply_to, silent=silent)
+            return await self.send(chat_id, NOT_ALLOWED, reply_to=reply_to, silent=silent)
 
     async def _posted(self, chat_id: int, post: Callable[[], Awaitable[Sent]]) -> Sent:
         result = await self._queued(chat_id, "send", None, post)

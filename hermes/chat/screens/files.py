@@ -26,22 +26,20 @@ _FAULTS: Final[dict[FileFault, str]] = {
 }
 
 
-def how_to_fetch() -> Screen:
-    """Return how to fetch a file, as the answer to a /get without a session or a path."""
-    how = Span("/get README.md", "code")
-    said = "To fetch a file of a project, reply to a message about its session: the end of a turn, your own prompt, or "
-    return note(said, "what you tapped in /sessions. Write, for example: ", how)
+HOW_TO_FETCH: Final = note(
+    "To fetch a file of a project, reply to a message about its session: the end of a turn, your own prompt, or what "
+    "you tapped in /sessions. Write, for example: ", Span("/get README.md", "code"),
+)  # fmt: skip
+"""The answer to a /get without a session or a path."""
+NO_FOLDER: Final = note("I do not know the folder of that session, so I cannot fetch its files.")
+NOT_ALLOWED: Final = note("I may not send files in this group. Please look at it on the computer.")
+"""The message in the place of a file, in a group that lets the bot send none."""
 
 
 def elsewhere(machine: str) -> Screen:
     """Return that the session is on another machine than this one, which has the phone."""
     here = phrase(machine, _HERE, empty="this machine")
     return note("That session is on another machine. I can only fetch files of ", here, ", which has the phone.")
-
-
-def no_folder() -> Screen:
-    """Return that nobody told in which folder the session is."""
-    return note("I do not know the folder of that session, so I cannot fetch its files.")
 
 
 def not_fetched(path: str, target: Target, fault: FileFault) -> Screen:
@@ -63,11 +61,6 @@ def not_asked(path: str, target: Target, why: str) -> Screen:
 def fetched(path: str, target: Target) -> Screen:
     """Return the caption of a file."""
     return note(phrase(path, _PATH, "bold", empty="A file"), " · ", project(target.source))
-
-
-def not_allowed() -> Screen:
-    """Return the message in the place of a file, in a group that lets the bot send none."""
-    return note("I may not send files in this group. Please look at it on the computer.")
 
 
 def not_sent(path: str, *, may_be_there: bool) -> Screen:

@@ -224,12 +224,6 @@ def prompts_off(machine: str) -> Screen:
     return note("This phone may not write to agents. To change that, run on ", computer(machine), ": ", setup)
 
 
-def only_words() -> Screen:
-    """Return the answer to a sticker, a place or a contact for a session."""
-    what = "I can take words, and the pictures and files that the agent takes."
-    return note(f"{what} Please type your prompt, or send one of these.")
-
-
 def voice_off(machine: str) -> Screen:
     """Return the answer to a voice note while no program hears them."""
     where, key = computer(machine), Span("transcribe", "code")
@@ -239,39 +233,35 @@ def voice_off(machine: str) -> Screen:
     )  # fmt: skip
 
 
-def not_begun() -> Screen:
-    """Return the answer to a reply to a prompt whose new session does not exist yet."""
-    return note("That session has not begun yet. Please write this again when it has.")
-
-
-def edited_too_late() -> Screen:
-    """Return the answer to the edit of a prompt that is over, or may have reached the agent."""
-    return note("Your edit came too late: that prompt stays as it was. If you want something else, please write again.")
-
-
-def edited_in_vain() -> Screen:
-    """Return the answer to the edit of a text that is no prompt: of an answer, the words that were sent first count."""
-    return note("That edit changes nothing. To change an answer, reply to its question again while it is open.")
-
-
-def edited_voice() -> Screen:
-    """Return the answer to the edit of the text below a voice note, at any time."""
-    return note("An edit below a voice note changes nothing. To say something else, please send a new prompt.")
+ONLY_WORDS: Final = note(
+    "I can take words, and the pictures and files that the agent takes. Please type your prompt, or send one of these."
+)
+"""The answer to a sticker, a place or a contact for a session."""
+NOT_BEGUN: Final = note("That session has not begun yet. Please write this again when it has.")
+"""The answer to a reply to a prompt whose new session does not exist yet."""
+EDITED_TOO_LATE: Final = note(
+    "Your edit came too late: that prompt stays as it was. If you want something else, please write again."
+)
+"""The answer to the edit of a prompt that is over, or may have reached the agent."""
+EDITED_IN_VAIN: Final = note(
+    "That edit changes nothing. To change an answer, reply to its question again while it is open."
+)
+"""The answer to the edit of a text that is no prompt: of an answer, the words that were sent first count."""
+EDITED_VOICE: Final = note(
+    "An edit below a voice note changes nothing. To say something else, please send a new prompt."
+)
+"""The answer to the edit of the text below a voice note, at any time."""
+OPEN_THE_LINK: Final = note(
+    "Almost there. Please scan the code that ", Span("hermes setup", "code"),
+    " shows on your computer, or open its link on this phone; then press Start again.",
+)  # fmt: skip
+"""The answer to a plain /start during `hermes setup`: the person has to open the link of the setup."""
 
 
 def connected(*, has_prompts: bool = False) -> Screen:
     """Return the first message to a chat that `hermes setup` has connected."""
     prompts = " To write to an agent yourself, tap /sessions." if has_prompts else ""
     return note(f"✅ Connected. When your coding agent asks something, it comes here.{prompts}")
-
-
-def open_the_link() -> Screen:
-    """Return the answer to a plain /start during `hermes setup`: the person has to open the link of the setup."""
-    return note(
-        "Almost there. Please scan the code that ",
-        Span("hermes setup", "code"),
-        " shows on your computer, or open its link on this phone; then press Start again.",
-    )
 
 
 def reposted(count: int, *, coming: int = 0) -> Screen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hermes.chat.screens.presence import in_status
 from hermes.chat.screens.screen import Look, Screen, clock, computer, draw, note, project, subject
@@ -12,6 +13,12 @@ from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 
 _NAME = 40
+STORE_AWAY: Final = note(
+    "⚠️ I can't reach the database of your machines. What agents ask waits there, and taps don't count yet."
+)
+STORE_BACK: Final = note(
+    "✅ The database of your machines is back. If you tapped something meanwhile, please tap again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +63,3 @@ def _machines(machines: Sequence[Machine], now_s: float, look: Look) -> list[Lin
         else:
             lines += [line("💻 ", name, " · has the phone" if one.is_phone else ""), *_servers(one.servers)]
     return lines
-
-
-def store_away() -> Screen:
-    """Return the warning that the database cannot be reached."""
-    return note("⚠️ I can't reach the database of your machines. What agents ask waits there, and taps don't count yet.")
-
-
-def store_back() -> Screen:
-    """Return the word that the database can be reached again."""
-    return note("✅ The database of your machines is back. If you tapped something meanwhile, please tap again.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hermes.chat.screens.screen import Screen, computer, note, span
 from hermes.chat.screens.text import Span
 
-
-def away() -> Screen:
-    """Return the answer to /away."""
-    return note("🚶 You are away: questions and notices come here at once, until you send /desk.")
+AWAY: Final = note("🚶 You are away: questions and notices come here at once, until you send /desk.")
+"""The answer to /away."""
 
 
 def at_desk(post_after_s: float, machine: str) -> Screen:

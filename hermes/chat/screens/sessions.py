@@ -28,6 +28,7 @@ _NONE: Final = {
     "stop": "Nothing is running that I can stop.",
 }
 _STATES: Final = {"busy": "▶️", "idle": "💤", "gone": "✖️"}
+NOT_LISTED: Final = note("Telegram did not take this list. Please ask for it again later.")
 _NAME: Final = 40
 _TITLE: Final = 60
 
@@ -54,11 +55,6 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     labels = apart([_named(card, wanted) for card in cards], page.number * PAGE + 1)
     buttons = [(of_record(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]
     return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
-
-
-def not_listed() -> Screen:
-    """Return that Telegram refused a list."""
-    return note("Telegram did not take this list. Please ask for it again later.")
 
 
 def _turning(page: int, pages: int) -> Rows:

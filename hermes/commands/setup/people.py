@@ -213,7 +213,7 @@ class _Pairing:
                 "with your phone, or open the link there, and press Start again."
             )
             with suppress(ChatError):
-                await self._api.send(heard.text.chat_id, hints.open_the_link())
+                await self._api.send(heard.text.chat_id, hints.OPEN_THE_LINK)
         else:
             self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the link, and got no answer.")
 

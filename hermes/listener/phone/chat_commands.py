@@ -181,7 +181,7 @@ class Commands:
                 return hints.locked(self._machine)
             case "away":
                 await self._presence.say(is_away=True)
-                return presence_words.away()
+                return presence_words.AWAY
             case "desk":
                 await self._presence.say(is_away=False)
                 return presence_words.at_desk(self._presence.times.at_desk_s, self._machine)

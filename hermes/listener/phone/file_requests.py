@@ -59,12 +59,12 @@ class FileRequests:
         """Send the file with this path soon; or return why not."""
         target = await self.prompts.session_of(text)
         if target is None or not path:
-            return screens.how_to_fetch()
+            return screens.HOW_TO_FETCH
         source = target.source
         if self._is_elsewhere(source):
             return screens.elsewhere(self._machine)
         if not Path(source.directory).is_absolute():
-            return screens.no_folder()
+            return screens.NO_FOLDER
         log.info("a file of session %s is wanted by user %d", source.session_id, text.user.id)
         self._background.spawn(self._sent(path, target, text))
         return None
@@ -84,7 +84,7 @@ class FileRequests:
             log.warning("a file was not sent: %s", error)
             may_not = isinstance(error, ChatRefused) and is_without_files(error)
             fault = screens.not_sent(path, may_be_there=isinstance(error, Undelivered))
-            said = screens.not_allowed() if may_not else fault
+            said = screens.NOT_ALLOWED if may_not else fault
         except Exception:  # the person must hear of a defect, too
             log.exception("a file was not sent")
             said = screens.failed(path, self._machine)

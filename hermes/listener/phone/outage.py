@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from hermes.chat.screens.machines import store_away, store_back
+from hermes.chat.screens.machines import STORE_AWAY, STORE_BACK
 from hermes.chat.screens.screen import Screen
 from hermes.config.settings import Telegram
 from hermes.errors import HermesError
@@ -31,12 +31,12 @@ class Outage:
     async def goes_on(self) -> None:
         """Say so, once, when it has lasted."""
         if not self._is_told and self._monotonic() - self._since_s >= PATIENCE_S:
-            self._is_told = await self._say(store_away())
+            self._is_told = await self._say(STORE_AWAY)
 
     async def is_over(self) -> None:
         """Say so if the person was told of it."""
         if self._is_told:
-            await self._say(store_back())
+            await self._say(STORE_BACK)
 
     async def _say(self, screen: Screen) -> bool:
         """Send this, although no lease can be had: nobody else can have one either, and it needs no answer."""

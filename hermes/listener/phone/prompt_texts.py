@@ -101,12 +101,12 @@ class PromptTexts:
                 is_in = self._prompts.of_message(text.chat_id, text.message_id) is not None
                 return is_in or await self.take(text)
             case ToSession() if not _has_content(text):
-                self._messenger.say(hints.only_words(), reply_to=text.message_id)
+                self._messenger.say(hints.ONLY_WORDS, reply_to=text.message_id)
                 return True
             case ToSession() if self._refuses_voice(text):
                 return True
             case ToSession() if self._is_of_unmade(text):
-                self._messenger.say(hints.not_begun(), reply_to=text.message_id)
+                self._messenger.say(hints.NOT_BEGUN, reply_to=text.message_id)
                 return True
             case ToSession(target, card_id, about):
                 await self._make(text, target=target, about=about)
@@ -237,13 +237,13 @@ class PromptTexts:
         if is_same and not prompt_files.brings_file(before.parts, event):
             return
         if edit.file is not None and edit.file.is_voice:
-            self._messenger.say(hints.edited_voice(), reply_to=edit.message_id)
+            self._messenger.say(hints.EDITED_VOICE, reply_to=edit.message_id)
         elif is_locked:
             await self._prompts.apply(before.id, Withdrawn(hints.EDITED_WHILE_LOCKED))
         else:
             after = await self._prompts.apply(before.id, event) or before
             if prompt_files.edited(after.parts, event) != after.parts:
-                self._messenger.say(hints.edited_too_late(), reply_to=edit.message_id)
+                self._messenger.say(hints.EDITED_TOO_LATE, reply_to=edit.message_id)
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap on a button of a prompt; tell whether it is one. Raises NotSaved."""

@@ -98,7 +98,7 @@ class SessionCards:
             if error.blocked or error.moved_to is not None or is_about_bot(error):
                 raise
             log.warning("a list was not sent: %s", error)
-            await self._outbox.mention(self._entries.chat_id, screens.not_listed(), reply_to=reply_to)
+            await self._outbox.mention(self._entries.chat_id, screens.NOT_LISTED, reply_to=reply_to)
             return None
 
     async def _page(self, wanted: Wanted, number: int) -> Page:

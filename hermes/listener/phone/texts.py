@@ -146,7 +146,7 @@ class Texts:
         """
         is_prompt = await self.prompts.edit(edit, is_locked=is_locked)
         if not is_prompt and edit.is_to_bot and not is_locked:
-            self._messenger.say(hints.edited_in_vain(), reply_to=edit.message_id)
+            self._messenger.say(hints.EDITED_IN_VAIN, reply_to=edit.message_id)
         return is_prompt or edit.is_to_bot
 
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:

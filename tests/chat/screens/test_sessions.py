@@ -258,11 +258,11 @@ def test_our_own_words_are_plain(wanted: Wanted, state: SessionState, stop: Stop
     screens += [session_card(one, ("Database",), LOOK), write_now(one, LOOK), write_now(one, GROUP)]
     screens += [
         hints.prompts_off("laptop"),
-        hints.only_words(),
+        hints.ONLY_WORDS,
         hints.voice_off("laptop"),
         hints.help_screen(has_prompts=True),
     ]
-    screens += [hints.edited_too_late(), hints.edited_voice(), hints.edited_in_vain()]
+    screens += [hints.EDITED_TOO_LATE, hints.EDITED_VOICE, hints.EDITED_IN_VAIN]
     for screen in screens:
         said = " ".join([screen.text, *(button.text for row in screen.rows for button in row)])
         said = said.replace("When your coding agent asks", "")
