@@ -63,7 +63,7 @@ def taps_and_texts(
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
     notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,))
-    return taps, Texts(book, outbox, look, messenger, commands_of(book, look), prompts_off, topics, kept)
+    return taps, Texts(book, outbox, messenger, commands_of(book, look), prompts_off, topics, kept)
 
 
 def topics_of(book: Entries, outbox: Outbox, messenger: Messenger) -> Topics:

@@ -68,7 +68,7 @@ from hermes.model.events import (
     Torn,
     Worked,
 )
-from hermes.model.state import Armed, Hint, Joining, Offer, Part, State, Step, Toast
+from hermes.model.state import Armed, Joining, Offer, Part, State, Step, Toast
 
 JOIN_S: Final = 1.5
 """How long to wait for the next part of a text: Telegram's apps split a text that is longer than 4096 units."""
@@ -188,22 +188,22 @@ def _armed(state: State, event: Tapped, action: Arm) -> Step:
 
 def _texted(ask: Ask, state: State, event: Texted) -> Step:
     if state.phase == "settled":
-        return Step(state, hint=Hint("settled"))
+        return Step(state, hint="settled")
     if state.phase != "open" or not ask.answerable:
-        return Step(state, hint=Hint("taken"))
+        return Step(state, hint="taken")
     if not event.text.strip():
         return Step(state)
     if state.joining is not None:
         return _while_joining(ask, state, state.joining, event)
     question = question_meant(ask, state, event.how)
     if question is None:
-        return Step(state, hint=Hint("which_question"), touched=True)
+        return Step(state, hint="which_question", touched=True)
     return replace(_worded(ask, state, event, question), touched=True)
 
 
 def _while_joining(ask: Ask, state: State, joining: Joining, event: Texted) -> Step:
     if event.user.id != joining.user.id:
-        return Step(state, hint=Hint("taken"))
+        return Step(state, hint="taken")
     if event.how == "part":
         parts = dict.fromkeys((*joining.parts, Part(event.message_id, event.text, event.date_s)))
         longer = replace(joining, parts=tuple(sorted(parts, key=lambda part: part.message_id)))
@@ -220,7 +220,7 @@ def _worded(ask: Ask, state: State, event: Texted, index: int) -> Step:
         joining = Joining(index, event.user, (part,), offered=unasked)
         return Step(replace(state, joining=joining, due_s=event.at_s + JOIN_S, offer=None))
     if not ask.questions[index].custom and option_named(ask.questions[index], event.text) is None:
-        return Step(state, hint=Hint("no_such_option"))
+        return Step(state, hint="no_such_option")
     if unasked:
         return Step(replace(state, offer=Offer(index, event.user, event.message_id, event.text)))
     return Step(_said(ask, state, index, event.user, event.text, event.at_s))

@@ -121,14 +121,8 @@ class Toast:
     text: str = ""
 
 
-HintKind = Literal["no_such_option", "which_question", "settled", "taken"]
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """A short new message that explains why a text from the person changed nothing."""
-
-    kind: HintKind
+Hint = Literal["no_such_option", "which_question", "settled", "taken"]
+"""A short new message that explains why a text from the person changed nothing."""
 
 
 @dataclass(frozen=True, slots=True)

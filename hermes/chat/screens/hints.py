@@ -23,7 +23,7 @@ from hermes.chat.screens.text import Line, Span, cut, line, one_line, phrase, pl
 from hermes.core.answers import bare_label
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
-from hermes.model.state import HintKind, Toast
+from hermes.model.state import Hint, Toast
 
 TOAST_UNITS: Final = 200
 TORN: Final = "a part of it may be lost. Please send it again."
@@ -115,7 +115,7 @@ def _ended(entry: Entry) -> str:
 
 # --- why a text changed nothing -------------------------------------------------------------------
 
-HintWord = HintKind | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
+HintWord = Hint | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
 
 _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "settled": "I take no more answers to that question.",
@@ -130,20 +130,20 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
 _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
 
-def hint(kind: HintWord, entry: Entry | None, look: Look, *, count: int = 2) -> Screen:
+def hint(kind: HintWord, entry: Entry | None, *, count: int = 2) -> Screen:
     """Return a short message that explains why a text changed nothing; "two_open" names `count` open questions."""
     if kind == "two_open":
         number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
         return note(f"{number} questions are open. Reply to the one you mean.")
     about = _ABOUT.get(kind)
-    return about(entry, look) if entry is not None and about else note(_WITHOUT_ENTRY[kind])
+    return about(entry) if entry is not None and about else note(_WITHOUT_ENTRY[kind])
 
 
-def _settled(entry: Entry, _: Look) -> Screen:
+def _settled(entry: Entry) -> Screen:
     return note(_ended(entry), ".")
 
 
-def _taken(entry: Entry, _: Look) -> Screen:
+def _taken(entry: Entry) -> Screen:
     if not entry.ask.answerable:
         return note("Please answer this one on the computer.")
     if entry.state.joining:
@@ -151,7 +151,7 @@ def _taken(entry: Entry, _: Look) -> Screen:
     return note("An answer is already on its way: ", Span(decided(entry, _ANSWER), "bold"))
 
 
-def _no_such_option(entry: Entry, _: Look) -> Screen:
+def _no_such_option(entry: Entry) -> Screen:
     index = entry.state.page
     if index >= len(entry.ask.questions):
         return note(_WITHOUT_ENTRY["which_question"])
@@ -169,16 +169,16 @@ def _no_such_option(entry: Entry, _: Look) -> Screen:
     return draw(lines)
 
 
-def _how_to_answer(entry: Entry, _: Look) -> Screen:
+def _how_to_answer(entry: Entry) -> Screen:
     own = ", or reply to it with your own words" if entry.ask.questions else ""
     return note("To answer ", *subject(entry.ask), f", tap one of its buttons{own}.")
 
 
-def _which_question(entry: Entry, look: Look) -> Screen:
-    return note(_WITHOUT_ENTRY["which_question"]) if entry.ask.questions else _how_to_answer(entry, look)
+def _which_question(entry: Entry) -> Screen:
+    return note(_WITHOUT_ENTRY["which_question"]) if entry.ask.questions else _how_to_answer(entry)
 
 
-_ABOUT: Final[Mapping[HintWord, Callable[[Entry, Look], Screen]]] = {
+_ABOUT: Final[Mapping[HintWord, Callable[[Entry], Screen]]] = {
     "settled": _settled,
     "taken": _taken,
     "no_such_option": _no_such_option,

@@ -122,7 +122,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     takers: tuple[TapTaker, ...] = (late, prompt_texts, cards)
     takers = takers if has_prompts else (PromptsOff(kept, outbox, takers),)
     taps = Taps(entries, outbox, look, messenger, queue, kept, (turn_notices, *takers))
-    texts = Texts(entries, outbox, look, messenger, commands, prompt_texts, topics, kept)
+    texts = Texts(entries, outbox, messenger, commands, prompt_texts, topics, kept)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
     timekeeper = Timekeeper(entries, given.times, look, messenger, machines, given.memory)

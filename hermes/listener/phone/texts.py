@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
-from hermes.chat.screens.screen import Look
 from hermes.core import routing
 from hermes.core.answers import open_to_people
 from hermes.listener.entries import Entries
@@ -29,7 +28,6 @@ class Texts:
         self,
         entries: Entries,
         outbox: Outbox,
-        look: Look,
         messenger: Messenger,
         commands: Commands,
         prompts: PromptTexts,
@@ -38,7 +36,6 @@ class Texts:
     ) -> None:
         self._entries = entries
         self._outbox = outbox
-        self._look = look
         self._messenger = messenger
         self.commands = commands
         self.prompts = prompts
@@ -93,8 +90,8 @@ class Texts:
         step = await self._entries.apply(to.entry_id, to.event)
         if step.hint is None:
             return
-        self._tell(step.hint.kind, (to.entry_id,), text.message_id)
-        if entry is not None and step.hint.kind == "settled" and self._asking(entry) is not None:
+        self._tell(step.hint, (to.entry_id,), text.message_id)
+        if entry is not None and step.hint == "settled" and self._asking(entry) is not None:
             await self.prompts.offer(text, first=self._asking(entry))
 
     def _asking(self, entry: Entry) -> Target | None:
@@ -151,4 +148,4 @@ class Texts:
 
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
-        self._messenger.say(hints.hint(kind, entry, self._look, count=len(entry_ids)), reply_to=reply_to)
+        self._messenger.say(hints.hint(kind, entry, count=len(entry_ids)), reply_to=reply_to)

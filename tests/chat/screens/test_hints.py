@@ -13,7 +13,7 @@ from hermes.core.answers import utf16_units
 from hermes.core.routing import TellKind
 from hermes.model.answer import Answer, Outcome, OutcomeKind
 from hermes.model.entry import Entry
-from hermes.model.state import HintKind, Joining, State, Toast, ToastKind
+from hermes.model.state import Hint, Joining, State, Toast, ToastKind
 from tests.chat.screens import entries
 from tests.chat.screens.entries import (
     ANN,
@@ -96,7 +96,7 @@ def test_a_tap_on_a_settled_ask_is_told_how_it_ended(state: State, said: str) ->
     """In a toast and, for a text, in a message."""
     ended = entry(DATABASE, state=state)
     assert toast(ended, Toast("settled"), LOOK) == said
-    assert shown(hint("settled", ended, LOOK)) == f"{said}."
+    assert shown(hint("settled", ended)) == f"{said}."
 
 
 def test_every_end_has_a_word() -> None:
@@ -119,13 +119,13 @@ def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, t
 @given(entries.hostile(), st.sampled_from(HINTS), entries.looks, st.integers(0, 99))
 def test_a_hint_is_within_telegrams_limits(asked: Entry, kind: hints.HintWord, look: Look, count: int) -> None:
     """Whatever it speaks of, or nothing."""
-    assert_sound(hint(kind, asked, look, count=count))
-    assert_sound(hint(kind, None, look, count=count))
+    assert_sound(hint(kind, asked, count=count))
+    assert_sound(hint(kind, None, count=count))
 
 
 def test_there_is_a_hint_for_all_that_is_told() -> None:
     """Of the dialog and of the routing."""
-    assert set(HINTS) == {*get_args(HintKind), *get_args(TellKind)}
+    assert set(HINTS) == {*get_args(Hint), *get_args(TellKind)}
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ That is none of the options of **Database**. Please tap one, or send its number:
 )
 def test_a_text_that_changed_nothing_is_told_why(kind: hints.HintWord, asked: Entry | None, said: str) -> None:
     """And what to do instead."""
-    assert shown(hint(kind, asked, LOOK)) == said
+    assert shown(hint(kind, asked)) == said
 
 
 def test_a_long_list_of_options_is_cut() -> None:
     """As many as on a page."""
     long = entry(replace(DATABASE, options=DATABASE.options * 10))
-    assert shown(hint("no_such_option", long, LOOK)).endswith("\n24 **Redis**\n… and 6 more")
+    assert shown(hint("no_such_option", long)).endswith("\n24 **Redis**\n… and 6 more")
 
 
 @pytest.mark.parametrize(("count", "said"), [(2, "Two"), (9, "Nine"), (12, "12")])
 def test_open_questions_are_counted(count: int, said: str) -> None:
     """In words, as far as one says them."""
-    told = shown(hint("two_open", None, LOOK, count=count))
+    told = shown(hint("two_open", None, count=count))
     assert told == f"{said} questions are open. Reply to the one you mean."
 
 
