@@ -62,7 +62,7 @@ def taps_and_texts(
     kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, topics, {}, ())
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
     notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
-    taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,))
+    taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,), has_prompts=True)
     return taps, Texts(book, outbox, messenger, commands_of(book, look), prompts_off, topics, kept)
 
 

@@ -175,4 +175,7 @@ RecordAction = (
 )
 """The actions of buttons that only notices, prompts, lists and cards have."""
 
+WritingAction = SendNow | SendHeard | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | ListPage
+"""The actions of buttons by which a person writes to an agent, or stops one."""
+
 Action = AskAction | RecordAction | Back | ShowWhole

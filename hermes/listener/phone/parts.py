@@ -34,7 +34,7 @@ from hermes.listener.phone.posting import Posting
 from hermes.listener.phone.prompt_lines import PromptLines
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.session_cards import SessionCards
-from hermes.listener.phone.taps import PromptsOff, Taps, TapTaker
+from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
 from hermes.listener.phone.timekeeper import Timekeeper, Upkeep
 from hermes.listener.phone.topics import Topics
@@ -96,7 +96,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
     bot = bot_of(telegram, may_call=entries.store.is_phone if entries.store.is_shared else always)
     outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
-    kept, has_prompts = given.kept, bool(given.abilities)
+    kept = given.kept
     link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
     messenger = Messenger(entries, outbox, given.background, link, machine=given.machine)
     topics = Topics(given.memory, outbox, messenger, given.background, telegram.topics, monotonic=given.monotonic)
@@ -119,9 +119,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, given.times, link, messenger)
-    takers: tuple[TapTaker, ...] = (late, prompt_texts, cards)
-    takers = takers if has_prompts else (PromptsOff(kept, outbox, takers),)
-    taps = Taps(entries, outbox, look, messenger, queue, kept, (turn_notices, *takers))
+    takers = (turn_notices, late, prompt_texts, cards)
+    taps = Taps(entries, outbox, look, messenger, queue, kept, takers, has_prompts=bool(given.abilities))
     texts = Texts(entries, outbox, messenger, commands, prompt_texts, topics, kept)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
     connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)

@@ -15,19 +15,16 @@ from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import PermissionQueue
-from hermes.listener.sessions import ID
 from hermes.model.actions import (
     Action,
     AnswerLate,
     Arm,
     AskAction,
-    Back,
     Confirmed,
     KeepWaiting,
-    Mute,
     Pick,
     RecordAction,
-    Withdraw,
+    WritingAction,
 )
 from hermes.model.entry import Entry, Phone
 from hermes.model.events import Tap, Tapped
@@ -47,32 +44,11 @@ class TapTaker(Protocol):
         ...
 
 
-class PromptsOff:
-    """Takes the taps on the buttons of prompts and cards that are on the phone still, while prompts are off.
-
-    `others` take those that write nothing; the rest is refused.
-    """
-
-    def __init__(self, kept: Kept, outbox: Outbox, others: tuple[TapTaker, ...]) -> None:
-        self._kept = kept
-        self._outbox = outbox
-        self._others = others
-
-    async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
-        """As `TapTaker`. Raises NotSaved."""
-        if isinstance(action, Withdraw | Back | Mute):
-            for other in self._others:
-                if await other.take_tap(record_id, action, tap):
-                    return True
-        is_known = self._kept.prompts.get(record_id) is not None or self._kept.cards.get(record_id) is not None
-        if not is_known and record_id != ID and not isinstance(action, AnswerLate):
-            return False
-        self._outbox.answer(tap.query_id, hints.TOASTS["prompts_off"])
-        return True
-
-
 class Taps:
-    """Takes in taps on the buttons of asks; those of other messages go to `others`."""
+    """Takes in taps on the buttons of asks; those of other messages go to `others`.
+
+    `has_prompts`: the phone may write to agents. If not, buttons for that may be on it still.
+    """
 
     def __init__(
         self,
@@ -83,6 +59,8 @@ class Taps:
         queue: PermissionQueue,
         kept: Kept,
         others: tuple[TapTaker, ...],
+        *,
+        has_prompts: bool,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
@@ -91,6 +69,7 @@ class Taps:
         self._queue = queue
         self._kept = kept
         self._others = others
+        self._has_prompts = has_prompts
 
     async def take(self, tap: Tap) -> None:
         """Apply a tap; its effect is on disk when this returns. Raises StoreError."""
@@ -124,6 +103,9 @@ class Taps:
 
     async def _take_for_others(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Let a record take the tap; return False if the button may be one of an ask. Raises StoreError."""
+        if isinstance(action, WritingAction) and not self._has_prompts:
+            self._outbox.answer(tap.query_id, hints.TOASTS["prompts_off"])
+            return True
         for other in self._others:
             if await other.take_tap(record_id, action, tap):
                 return True
