@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hermes.chat.screens.presence import in_status
 from hermes.chat.screens.screen import Look, Screen, clock, computer, draw, note, project, subject
 from hermes.chat.screens.text import Line, Span, line, phrase
 from hermes.model.entry import Entry
@@ -21,32 +19,28 @@ STORE_BACK: Final = note(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """The machine that is the phone side, its servers (name, whether it is connected), and all machines if several.
+def status(
+    entries: Sequence[Entry],
+    machine: str,
+    servers: Mapping[str, bool],
+    machines: Sequence[Machine],
+    presence: str,
+    now_s: float,
+    look: Look,
+) -> Screen:
+    """Return the answer to /status: the open asks, where the person is, and all machines, each with its servers.
 
-    `is_away`, `post_after_s`: whether the person has said so, and how long things wait for a person at the desk.
+    `machine` is the phone side. Without several machines, its `servers` are shown, and whether each is connected.
     """
-
-    machine: str
-    servers: tuple[tuple[str, bool], ...]
-    machines: tuple[Machine, ...] = ()
-    is_away: bool = False
-    post_after_s: float = 0.0
-
-
-def status(entries: Sequence[Entry], shown: Listening, now_s: float, look: Look) -> Screen:
-    """Return the answer to /status: the open asks, the machines, and the servers of each."""
     count = f"{len(entries)} open" if entries else "Nothing is open"
     since = f", the oldest since {clock(entries[0].asked_s, look, near_s=now_s)}" if entries else ""
     listed = [line("· ", *subject(entry.ask), " · ", project(entry.ask.source)) for entry in entries[:10]]
-    there = _machines(shown.machines, now_s, look) if shown.machines else _servers(shown.servers)
-    opening = line(Span(f"{count}{since}", "bold"), " · listening on ", computer(shown.machine))
-    presence = line(in_status(is_away=shown.is_away, post_after_s=shown.post_after_s))
-    return draw(lambda _: [opening, *listed, *there, presence])
+    there = _machines(machines, now_s, look) if machines else _servers(servers.items())
+    opening = line(Span(f"{count}{since}", "bold"), " · listening on ", computer(machine))
+    return draw(lambda _: [opening, *listed, *there, line(presence)])
 
 
-def _servers(servers: Sequence[tuple[str, bool]]) -> list[Line]:
+def _servers(servers: Iterable[tuple[str, bool]]) -> list[Line]:
     return [
         line("✅ " if is_there else "⚠️ ", phrase(name, _NAME), "" if is_there else " is not there")
         for name, is_there in servers

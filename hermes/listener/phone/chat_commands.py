@@ -11,7 +11,7 @@ from typing import Final
 
 from hermes.chat.bot import Bot
 from hermes.chat.screens import hints, presence as presence_words
-from hermes.chat.screens.machines import Listening, status
+from hermes.chat.screens.machines import status
 from hermes.chat.screens.screen import Look, Screen
 from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import ChatAway, ChatError, StoreError
@@ -186,13 +186,14 @@ class Commands:
                 await self._presence.say(is_away=False)
                 return presence_words.at_desk(self._presence.times.at_desk_s, self._machine)
             case "status":
-                return status(self._open(), self._listening(), self._entries.now(), self._look)
+                return self._status()
             case _:
                 return hints.help_screen(has_prompts=self._files.prompts.is_on)
 
-    def _listening(self) -> Listening:
-        servers, times = tuple(self._connected.items()), self._presence.times
-        return Listening(self._machine, servers, self._machines.all, times.is_away, times.at_desk_s)
+    def _status(self) -> Screen:
+        times, machines, now_s = self._presence.times, self._machines.all, self._entries.now()
+        presence = presence_words.in_status(is_away=times.is_away, post_after_s=times.at_desk_s)
+        return status(self._open(), self._machine, self._connected, machines, presence, now_s, self._look)
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]
