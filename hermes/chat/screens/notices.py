@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes.chat.screens.buttons import Row, Rows, of_record
+from hermes.chat.screens.buttons import Row, of_record
 from hermes.chat.screens.screen import Caps, Look, Screen, agent_at, clock, draw, project, span
 from hermes.chat.screens.text import Line, Span, dotted, ending, is_cut, line, passage, phrase
 from hermes.core.answers import utf16_units
@@ -31,16 +31,12 @@ def turn_ended(notice_id: str, turn: Turn, look: Look, *, heard_s: float) -> Scr
         origin = dotted([project(turn.source), agent_at(turn.agent_name, turn.source)])
         return [_headline(turn, at), line(words), origin]
 
-    return draw(lines, _buttons(notice_id, turn, look))
-
-
-def _buttons(notice_id: str, turn: Turn, look: Look) -> Rows:
     row: Row = ()
     if is_cut(turn.words, look.context_chars):
         row += (of_record(notice_id, "Show all", ShowWhole()),)
     if turn.changes is not None and turn.changes.diff:
         row += (of_record(notice_id, "Changes", ShowChanges()),)
-    return (row,) if row else ()
+    return draw(lines, (row,))
 
 
 def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
@@ -53,8 +49,8 @@ def keeps_trying(notice_id: str, shown: RetryShown, look: Look) -> Screen:
         said = line("🔁 ", named, ": ", why, f" · {retry.attempt} tries failed")
     origin = dotted([project(retry.source), agent_at(retry.agent_name, retry.source)])
     can_stop = not shown.is_over and look.may_write(retry.source)
-    rows = ((of_record(notice_id, "⏹ Stop it", StopTurn()),),) if can_stop else ()
-    return draw(lambda _: [said, origin], rows)
+    stop = (of_record(notice_id, "⏹ Stop it", StopTurn()),) if can_stop else ()
+    return draw(lambda _: [said, origin], (stop,))
 
 
 def _th(number: int) -> str:

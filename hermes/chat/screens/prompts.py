@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hermes.chat.screens.buttons import LIMITS, Button, Row, Rows, of_record
+from hermes.chat.screens.buttons import LIMITS, Button, of_record
 from hermes.chat.screens.screen import Screen, agent_at, draw, lasting, note, project
 from hermes.chat.screens.text import Line, Span, dotted, line, one_line, passage, phrase, plain, shortened
 from hermes.core import prompt_files, prompts
@@ -29,10 +29,11 @@ def prompt_line(prompt: Prompt, now_s: float, *, is_locked: bool = False) -> Scr
     """
     if prompt.target is None:
         return _whom(prompt)
-    is_held = is_locked and may_be_held(prompt, now_s)
-    said, rows = (_locked(prompt), _rows(_free(prompt))) if is_held else _said(prompt, now_s)
+    said, buttons = _said(prompt, now_s)
+    if is_locked and may_be_held(prompt, now_s):
+        said, buttons = line(f"⏳ Waits until the phone is unlocked{_edited(prompt)}"), _free(prompt)
     where = origin(prompt.target)
-    return draw(lambda _: [said, where], rows)
+    return draw(lambda _: [said, where], (tuple(buttons),))
 
 
 def may_be_held(prompt: Prompt, now_s: float) -> bool:
@@ -94,25 +95,28 @@ def _with_place(name: str, target: Target) -> str:
     return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {where}" if where else name
 
 
-def _said(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
+_Said = tuple[Line, list[Button]]
+
+
+def _said(prompt: Prompt, now_s: float) -> _Said:
     match prompt.phase:
         case "queued" | "sending" if prompt.is_away and _goes_by_itself(prompt, now_s):
-            return _away(prompt), _rows(_free(prompt))
+            return _away(prompt), _free(prompt)
         case "queued":
             return _waiting(prompt, now_s)
         case "sending" | "admitted" | "running":
             return _working(prompt, now_s)
         case "finished" if prompts.content(prompt).kind == "note":
-            return line("✅ Noted. The agent reads it with your next prompt."), ()
+            return line("✅ Noted. The agent reads it with your next prompt."), []
         case "finished":
-            return line(f"✅ Done{_took(prompt, now_s)}"), ()
+            return line(f"✅ Done{_took(prompt, now_s)}"), []
         case "stopped":
-            return line(f"⏹ Stopped{_took(prompt, now_s)}"), ()
+            return line(f"⏹ Stopped{_took(prompt, now_s)}"), []
         case "failed":
-            words = passage(prompt.reason, _WHY)
-            return line("❌ ", "" if prompt.tries else "Not sent: ", words), _rows([_again(prompt)])
+            words, again = passage(prompt.reason, _WHY), of_record(prompt.id, "🔁 Send again", SendAgain())
+            return line("❌ ", "" if prompt.tries else "Not sent: ", words), [again]
         case _:
-            return line(*_cancelled(prompt)), ()
+            return line(*_cancelled(prompt)), []
 
 
 def _cancelled(prompt: Prompt) -> tuple[str | Span, ...]:
@@ -123,64 +127,58 @@ def _goes_by_itself(prompt: Prompt, now_s: float) -> bool:
     return not prompts.is_stale(prompt, now_s) and prompt_files.is_complete(prompt)
 
 
-def _locked(prompt: Prompt) -> Line:
-    return line(f"⏳ Waits until the phone is unlocked{_edited(prompt)}")
-
-
 def _away(prompt: Prompt) -> Line:
     who = Span("the agent") if prompt.target is None else agent_at(prompt.target.agent_name, prompt.target.source)
     return line("💾 Saved. ", who, " can't be reached; it gets this as soon as it is back.")
 
 
-def _waiting(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
-    edited = _edited(prompt)
+def _waiting(prompt: Prompt, now_s: float) -> _Said:
+    edited, now = _edited(prompt), of_record(prompt.id, "▶️ Send now", SendNow())
     if prompts.is_stale(prompt, now_s):
         not_yet = f"⏳ Not sent yet, for {lasting(now_s - prompts.typed_s(prompt))}. "
         if prompt_files.waits_for_yes(prompt):  # what was heard is to be read before it leaves
-            asked, rows = _getting(prompt, edited)
-            return line(not_yet, *asked), rows
-        return line(f"{not_yet}Send it now?{edited}"), _rows([_now(prompt), *_free(prompt)])
+            asked, buttons = _getting(prompt, edited)
+            return line(not_yet, *asked), buttons
+        return line(f"{not_yet}Send it now?{edited}"), [now, *_free(prompt)]
     if not prompt_files.is_complete(prompt):
         return _getting(prompt, edited)
     if prompt.target is not None and not prompt.target.source.session_id:
-        return line(f"⏳ The session begins{edited}"), _rows(_free(prompt))
+        return line(f"⏳ The session begins{edited}"), _free(prompt)
     steers = prompt.target is not None and prompt.target.can.steers and not prompt.is_hurried
-    now = [_now(prompt)] if steers else []
-    return line(f"⏳ Waits for the current turn{edited}"), _rows([*now, *_free(prompt)])
+    return line(f"⏳ Waits for the current turn{edited}"), [now, *_free(prompt)] if steers else _free(prompt)
 
 
 def _edited(prompt: Prompt) -> str:
     return " · edited" if prompt.is_edited else ""
 
 
-def _getting(prompt: Prompt, edited: str) -> tuple[Line, Rows]:
+def _getting(prompt: Prompt, edited: str) -> _Said:
     """Return what is said while files are on their way, and the words of a voice note for the person to agree with."""
     lacking = [file for _, file in prompt_files.lacking(prompt)]
     if not lacking:
         agree = of_record(prompt.id, "✅ Send", SendHeard())
         heard = passage(prompt_files.heard(prompt), _HEARD, "bold")
-        return line("🎤 I heard: ", heard, " – shall I send that?"), _rows([agree, *_free(prompt)])
+        return line("🎤 I heard: ", heard, " – shall I send that?"), [agree, *_free(prompt)]
     if any(file.is_voice for file in lacking):
-        return line("🎤 Listening to your voice note"), _rows(_free(prompt))
+        return line("🎤 Listening to your voice note"), _free(prompt)
     what = "your file" if len(lacking) == 1 else f"{len(lacking)} files"
-    return line(f"📥 Getting {what} from Telegram{edited}"), _rows(_free(prompt))
+    return line(f"📥 Getting {what} from Telegram{edited}"), _free(prompt)
 
 
-def _working(prompt: Prompt, now_s: float) -> tuple[Line, Rows]:
+def _working(prompt: Prompt, now_s: float) -> _Said:
     if prompt.stop == "sure":
         yes = of_record(prompt.id, "Yes, stop", StopTurn(is_sure=True))
-        sure = line("Stop the agent? It ends its turn here.")
-        return sure, _rows([yes, of_record(prompt.id, "Back", Back())])
+        return line("Stop the agent? It ends its turn here."), [yes, of_record(prompt.id, "Back", Back())]
     stops = prompt.target is not None and prompt.target.can.stops and prompt.phase != "sending"
     stop = [of_record(prompt.id, "⏹ Stop", StopTurn())] if stops and prompt.stop != "asked" else []
     away = " · can't be reached now" if prompt.is_away else ""
     if prompt.stop == "asked":
-        return line(f"⏹ Stopping …{away}"), ()
+        return line(f"⏹ Stopping …{away}"), []
     told = {"told": " · told to stop", "refused": " · it could not be stopped"}.get(prompt.stop, "")
     if prompt.phase != "running":
-        return line(f"📨 {'Sent' if prompt.phase == 'admitted' else 'Sending'}{told}{away}"), _rows(stop)
+        return line(f"📨 {'Sent' if prompt.phase == 'admitted' else 'Sending'}{told}{away}"), stop
     tool = f" · {phrase(prompt.tool, _TOOL).text}" if prompt.tool else ""
-    return line(f"▶️ Working{_took(prompt, now_s)}{tool}{told}{away}"), _rows(stop)
+    return line(f"▶️ Working{_took(prompt, now_s)}{tool}{told}{away}"), stop
 
 
 def _took(prompt: Prompt, now_s: float) -> str:
@@ -191,16 +189,3 @@ def _took(prompt: Prompt, now_s: float) -> str:
 
 def _free(prompt: Prompt) -> list[Button]:
     return [of_record(prompt.id, "✖️ Cancel", Withdraw())] if prompts.is_free(prompt) else []
-
-
-def _now(prompt: Prompt) -> Button:
-    return of_record(prompt.id, "▶️ Send now", SendNow())
-
-
-def _again(prompt: Prompt) -> Button:
-    return of_record(prompt.id, "🔁 Send again", SendAgain())
-
-
-def _rows(buttons: list[Button]) -> Rows:
-    row: Row = tuple(buttons)
-    return (row,) if row else ()

@@ -54,16 +54,12 @@ def session_list(page: Page, look: Look, now_s: float) -> Screen:
     action = StopTurn() if wanted == "stop" else WriteTo() if wanted == "new" else ShowCard()
     labels = apart([_named(card, wanted) for card in cards], page.number * PAGE + 1)
     buttons = [(of_record(card.id, label, action),) for card, label in zip(cards, labels, strict=True)]
-    return draw(lambda _: [head, *listed, *quiet], (*buttons, *_turning(page.number, page.pages)))
-
-
-def _turning(page: int, pages: int) -> Rows:
-    row: Row = ()
-    if page > 0:
-        row += (of_record("sessions", "◀", ListPage(page - 1)),)
-    if page + 1 < pages:
-        row += (of_record("sessions", "▶", ListPage(page + 1)),)
-    return (row,) if row else ()
+    turning: Row = ()
+    if page.number > 0:
+        turning += (of_record("sessions", "◀", ListPage(page.number - 1)),)
+    if page.number + 1 < page.pages:
+        turning += (of_record("sessions", "▶", ListPage(page.number + 1)),)
+    return draw(lambda _: [head, *listed, *quiet], (*buttons, turning))
 
 
 def _listed(number: int, card: Card, wanted: Wanted, look: Look, now_s: float) -> Line:
