@@ -37,20 +37,13 @@ TOPIC_PATIENCE_S = 10.0
 """A new topic that must wait longer than this after a 429 is not waited for: the messages behind it matter more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Telegram's rate limits, each as (requests, seconds).
-
-    Telegram documents 1 message/s in a chat with short bursts, 20/min in a group, and 30/s in all. It documents no
-    limits for edits and deletions; they are counted separately, so that a tap changes the screen even right after a
-    burst of messages. The time spans are a little longer than Telegram's, because a request takes time to arrive.
-    """
-
-    chat: tuple[float, float] = (3.0, 3.1)
-    group: tuple[float, float] = (20.0, 60.5)
-    chat_edits: tuple[float, float] = (20.0, 10.0)
-    group_edits: tuple[float, float] = (30.0, 60.5)
-    overall: tuple[float, float] = (28.0, 1.0)
+# The rate limits, each as (requests, seconds). Telegram documents 1 message/s in a chat with short bursts, 20/min in a
+# group, and 30/s in all. It documents no limits for edits and deletions; they are counted separately, so that a tap
+# changes the screen even right after a burst of messages. The time spans are a little longer than Telegram's, because a
+# request takes time to arrive.
+_CHAT, _CHAT_EDITS = (3.0, 3.1), (20.0, 10.0)
+_GROUP, _GROUP_EDITS = (20.0, 60.5), (30.0, 60.5)
+_OVERALL = (28.0, 1.0)
 
 
 class Window:
@@ -127,12 +120,11 @@ class Outbox:
         *,
         now: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rates: Rates | None = None,
         rate_scale: float = 1.0,
     ) -> None:
         self._bot, self._now, self._sleep = bot, now, sleep
-        self._rates, self._scale = rates or Rates(), rate_scale
-        self._overall = self._window(self._rates.overall)
+        self._scale = rate_scale
+        self._overall = self._window(_OVERALL)
         self._lanes: dict[int, _Lane] = {}
         self._answers: set[asyncio.Task[None]] = set()
         self._until_s = 0.0
@@ -284,9 +276,9 @@ class Outbox:
 
     def _lane(self, chat_id: int) -> _Lane:
         if chat_id not in self._lanes:
-            rates, is_group = self._rates, chat_id < 0
-            posts = [rates.chat, rates.group] if is_group else [rates.chat]
-            edits = [rates.chat_edits, rates.group_edits] if is_group else [rates.chat_edits]
+            is_group = chat_id < 0
+            posts = [_CHAT, _GROUP] if is_group else [_CHAT]
+            edits = [_CHAT_EDITS, _GROUP_EDITS] if is_group else [_CHAT_EDITS]
             posting, editing = ((self._overall, *(self._window(rate) for rate in kind)) for kind in (posts, edits))
             self._lanes[chat_id] = _Lane({"send": posting, "topic": posting, "edit": editing, "delete": editing})
         return self._lanes[chat_id]
