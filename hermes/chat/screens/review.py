@@ -10,6 +10,7 @@ from hermes.chat.screens.text import Line, Span, line
 from hermes.core.answers import unanswered
 from hermes.model.actions import AskTwice, Back, Confirmed, Go, Send
 from hermes.model.entry import Entry
+from hermes.model.state import Confirm
 
 _NAME: Final = 24
 _NAMED_MISSING: Final = 4
@@ -74,36 +75,31 @@ def send_button(entry: Entry) -> Button:
 
 def confirm(entry: Entry, look: Look) -> Screen:
     """Return the screen that asks for the second tap."""
-    what, stops = entry.state.confirm or "send", entry.ask.capabilities.reject_stops
-    if what == "send":
-        without = f" without {_without(entry)}" if unanswered(entry.state) else " it"
-        said, yes = line(Span(f"Send{without}?", "bold")), "Yes, send"
-    elif what == "always":
-        return _confirm_always(entry, look)
-    elif what == "skip":
-        said, yes = line(Span("Let it decide by itself?", "bold")), "Yes"
-    elif stops and entry.ask.permission is not None:
-        said, yes = line(Span("Refuse?", "bold"), " The agent ends its turn here."), "Yes, refuse"
-    elif stops:
-        said, yes = line(Span("Stop the agent?", "bold"), " It ends its turn here."), "Yes, stop"
-    else:
-        said, yes = line(Span("Refuse?", "bold"), " It will be told no and carry on."), "Yes, refuse"
+    what = entry.state.confirm or "send"
+    asked, yes = _second_tap(entry, what)
     rows = ((press(entry, yes, Confirmed(what)), press(entry, "Back", Back())),)
 
     def lines(caps: Caps) -> list[Line]:
         reviewed = what == "send" and len(entry.ask.questions) > 1
         above = answer_list(entry, caps, "⚠️ no answer yet") if reviewed else title(entry, caps)
-        return [*above, said, origin(entry, look)]
+        return [*above, *asked, origin(entry, look)]
 
     return draw(lines, rows)
 
 
-def _confirm_always(entry: Entry, look: Look) -> Screen:
-    permission = entry.ask.permission
-    rows = ((press(entry, "Yes, always", Confirmed("always")), press(entry, "Back", Back())),)
-
-    def lines(caps: Caps) -> list[Line]:
-        covered = always(entry, permission) if permission is not None else []
-        return [*title(entry, caps), *covered, origin(entry, look)]
-
-    return draw(lines, rows)
+def _second_tap(entry: Entry, what: Confirm) -> tuple[list[Line], str]:
+    """Return the question, and the text of the button that says yes."""
+    stops, permission = entry.ask.capabilities.reject_stops, entry.ask.permission
+    match what:
+        case "always":
+            return [] if permission is None else always(entry, permission), "Yes, always"
+        case "send":
+            without = f" without {_without(entry)}" if unanswered(entry.state) else " it"
+            return [line(Span(f"Send{without}?", "bold"))], "Yes, send"
+        case "skip":
+            return [line(Span("Let it decide by itself?", "bold"))], "Yes"
+    if not stops:
+        return [line(Span("Refuse?", "bold"), " It will be told no and carry on.")], "Yes, refuse"
+    if permission is not None:
+        return [line(Span("Refuse?", "bold"), " The agent ends its turn here.")], "Yes, refuse"
+    return [line(Span("Stop the agent?", "bold"), " It ends its turn here.")], "Yes, stop"
