@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hermes.chat.bot import Bot, Sent
-from hermes.chat.failures import is_without_files
+from hermes.chat.failures import is_without_files, vanished
 from hermes.chat.screens.files import NOT_ALLOWED
 from hermes.chat.screens.screen import Screen
 from hermes.errors import ChatAway, ChatError, ChatRefused, Undelivered
@@ -163,9 +163,18 @@ class Outbox:
             window.spend()
         return await self._bot.document(chat_id, screen, *file, reply_to=reply_to, timeout_s=UPLOAD_S)
 
-    async def edit(self, chat_id: int, message_id: int, screen: Screen) -> None:
-        """Make a message show this screen, or a newer one if that is queued before this one is sent."""
-        await self._queued(chat_id, "edit", message_id, lambda: self._bot.edit(chat_id, message_id, screen))
+    async def edit(self, chat_id: int, message_id: int, screen: Screen) -> bool:
+        """Make a message show this screen, or a newer one if that is queued before this one is sent.
+
+        Return False if the message is gone, or cannot be edited any more.
+        """
+        try:
+            await self._queued(chat_id, "edit", message_id, lambda: self._bot.edit(chat_id, message_id, screen))
+        except ChatRefused as error:
+            if not vanished(error):
+                raise
+            return False
+        return True
 
     async def delete(self, chat_id: int, message_id: int) -> None:
         """Delete a message after all requests that were queued before."""

@@ -202,11 +202,19 @@ async def test_an_edit_after_a_deletion_does_not_slip_before_it(wire: Wire) -> N
 async def test_the_end_of_a_coalesced_edit_is_everybodys(wire: Wire) -> None:
     """A refusal reaches each caller."""
     outbox = wire.outbox()
-    wire.refuse("editMessageText", refused("message to edit not found"))
+    wire.refuse("editMessageText", refused("chat not found"))
     edits = [outbox.edit(ANN, 5, Screen(text)) for text in "ab"]
     results = await asyncio.gather(*edits, return_exceptions=True)
     assert [type(result) for result in results] == [ChatRefused, ChatRefused]
     assert wire.texts == ["b"]
+
+
+async def test_that_a_message_is_gone_is_everybodys_result(wire: Wire) -> None:
+    """It was deleted on the phone: that is no error."""
+    outbox = wire.outbox()
+    wire.refuse("editMessageText", refused("message to edit not found"))
+    assert await asyncio.gather(*[outbox.edit(ANN, 5, Screen(text)) for text in "ab"]) == [False, False]
+    assert await outbox.edit(ANN, 5, Screen("c"))
 
 
 # acknowledgements

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hermes.chat.bot import Sent
-from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.failures import is_about_bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.main_message import main
 from hermes.chat.screens.screen import Look, Screen, SideScreen
@@ -225,18 +225,11 @@ class Posting:
 
     async def _redraw(self, entry: Entry, screen: Screen) -> float:
         message_id = entry.phone.message_id or 0
-        try:
-            await self._outbox.edit(entry.phone.chat_id, message_id, screen)
-        except ChatRefused as error:
-            if not vanished(error):
-                raise
+        is_there = await self._outbox.edit(entry.phone.chat_id, message_id, screen)
+        if not is_there:
             log.info("entry %s: its message was deleted on the phone", entry.id)
-            again = entry.state.phase != "settled"
-            await self._note(
-                entry, lambda phone: replace(phone, message_id=None if again else message_id, drawn=screen.digest)
-            )
-            return AT_ONCE
-        await self._note(entry, lambda phone: replace(phone, drawn=screen.digest))
+        shown = message_id if is_there or entry.state.phase == "settled" else None
+        await self._note(entry, lambda phone: replace(phone, message_id=shown, drawn=screen.digest))
         return AT_ONCE
 
     def _settles_in(self, entry: Entry) -> float:
@@ -257,11 +250,13 @@ class Posting:
     async def _leave_word(self, entry: Entry, place: Place) -> float:
         """Say on a message in a chat that was used before that it is out of date, or delete it; at worst it stays."""
         try:
-            await self._outbox.edit(place.chat_id, place.message_id, posted_again(entry))
+            is_told = await self._outbox.edit(place.chat_id, place.message_id, posted_again(entry))
         except ChatRefused as error:
             if is_about_bot(error):
                 raise
-            await self._outbox.discard(place.chat_id, place.message_id)  # Telegram never edits a request to type
+            is_told = False
+        if not is_told:  # Telegram never edits a request to type
+            await self._outbox.discard(place.chat_id, place.message_id)
         await self._note(entry, lambda phone: replace(phone, left=tuple(one for one in phone.left if one != place)))
         return AT_ONCE
 
@@ -311,15 +306,10 @@ class Posting:
         return AT_ONCE
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
-        try:
-            await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)
-        except ChatRefused as error:
-            if not vanished(error):
-                raise
-            # The next step sends it again, unless it is lasting: such a message is only a record.
-            if not wanted.lasting:
-                await self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
-                return AT_ONCE
+        is_there = await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)
+        if not is_there and not wanted.lasting:  # the next step sends it again; a lasting one is only a record
+            await self._note(entry, lambda phone: replace(phone, sides=_without(phone, side.kind)))
+            return AT_ONCE
         drawn = replace(side, drawn=wanted.screen.digest)
 
         def noted(phone: Phone) -> Phone:

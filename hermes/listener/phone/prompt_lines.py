@@ -6,7 +6,6 @@ import logging
 from dataclasses import replace
 from typing import Final
 
-from hermes.chat.failures import vanished
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.prompts import may_be_held, prompt_line
 from hermes.chat.screens.screen import Screen
@@ -120,11 +119,7 @@ class PromptLines:
     async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
         chat_id, message_id = prompt.line.chat_id or 0, prompt.line.message_id or 0
         line = _drawn(prompt, screen, chat_id, message_id, now_s)
-        try:
-            await self._outbox.edit(chat_id, message_id, screen)
-        except ChatRefused as error:
-            if not vanished(error):
-                raise
+        if not await self._outbox.edit(chat_id, message_id, screen):
             log.info("prompt %s: its line was deleted on the phone", prompt.id)
             if not prompts.is_over(prompt):
                 line = replace(prompt.line, message_id=None, drawn="")  # the next step posts it again

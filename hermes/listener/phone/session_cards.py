@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.bot import Sent
-from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.failures import is_about_bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import Look, Screen, header
@@ -203,13 +203,7 @@ class SessionCards:
         return await self._topics.post(chat_id, screen, target.source, target.agent_name, silent=True)
 
     async def _redraw(self, card: Card, message_id: int, screen: Screen) -> None:
-        shown: int | None = message_id
-        try:
-            await self._outbox.edit(card.chat_id, message_id, screen)
-        except ChatRefused as error:
-            if not vanished(error):
-                raise
-            shown = None
+        shown = message_id if await self._outbox.edit(card.chat_id, message_id, screen) else None
         await self._cards.change(card.id, lambda found: replace(found, shown=shown, drawn=screen.digest))
 
     def _open_asks(self, card: Card) -> list[str]:

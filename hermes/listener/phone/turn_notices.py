@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from hermes.chat.failures import is_about_bot, vanished
+from hermes.chat.failures import is_about_bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints, notices as screens
 from hermes.chat.screens.screen import Look, Screen
@@ -115,13 +115,12 @@ class TurnNotices:
         if shown.chat_id != self._entries.chat_id:
             return False
         try:
-            await self._outbox.edit(shown.chat_id, shown.message_id, screen)
+            return await self._outbox.edit(shown.chat_id, shown.message_id, screen)
         except ChatRefused as error:
             if error.blocked or error.moved_to is not None or is_about_bot(error):
                 raise
             log.info("notice %s: message %d stays as it is: %s", notice.id, shown.message_id, error)
-            return not vanished(error)
-        return True
+            return True
 
     async def _take_buttons(self, notice: Notice, shown: Shown) -> None:
         screen = screens.turn_ended(notice.id, shown.turn, self._look, heard_s=shown.heard_s)
