@@ -13,33 +13,8 @@ from typing import Any, Final, Literal, get_args
 from hermes.chat.screens.text import one_line, shortened, width
 from hermes.chat.screens.unseen import HIDDEN, seen
 from hermes.core.answers import bare_label, utf16_units
-from hermes.model.actions import (
-    Action,
-    Address,
-    AnswerLate,
-    Arm,
-    AskTwice,
-    Back,
-    ClearText,
-    Confirmed,
-    Go,
-    KeepWaiting,
-    ListPage,
-    Mute,
-    Pick,
-    Send,
-    SendAgain,
-    SendHeard,
-    SendNow,
-    Shelve,
-    ShowCard,
-    ShowChanges,
-    ShowWhole,
-    StopTurn,
-    TakeOffer,
-    Withdraw,
-    WriteTo,
-)
+from hermes.model import actions
+from hermes.model.actions import Action
 from hermes.model.ask import Question
 from hermes.model.entry import Entry
 from hermes.model.state import Confirm
@@ -89,30 +64,30 @@ _TOO_LARGE: Final = 36**16
 _NUMBER: Final = re.compile(r"0|[1-9a-z][0-9a-z]{0,15}")
 
 _KINDS: Final[dict[str, type[Any]]] = {
-    "p": Pick,
-    "g": Go,
-    "f": Shelve,
-    "a": Arm,
-    "c": ClearText,
-    "s": Send,
-    "t": AskTwice,
-    "y": Confirmed,
-    "b": Back,
-    "k": KeepWaiting,
-    "o": TakeOffer,
-    "w": ShowWhole,
-    "e": ShowChanges,
-    "x": Withdraw,
-    "n": SendNow,
-    "v": SendHeard,
-    "r": SendAgain,
-    "z": StopTurn,
-    "d": Address,
-    "j": AnswerLate,
-    "h": ShowCard,
-    "i": WriteTo,
-    "m": Mute,
-    "l": ListPage,
+    "p": actions.Pick,
+    "g": actions.Go,
+    "f": actions.Shelve,
+    "a": actions.Arm,
+    "c": actions.ClearText,
+    "s": actions.Send,
+    "t": actions.AskTwice,
+    "y": actions.Confirmed,
+    "b": actions.Back,
+    "k": actions.KeepWaiting,
+    "o": actions.TakeOffer,
+    "w": actions.ShowWhole,
+    "e": actions.ShowChanges,
+    "x": actions.Withdraw,
+    "n": actions.SendNow,
+    "v": actions.SendHeard,
+    "r": actions.SendAgain,
+    "z": actions.StopTurn,
+    "d": actions.Address,
+    "j": actions.AnswerLate,
+    "h": actions.ShowCard,
+    "i": actions.WriteTo,
+    "m": actions.Mute,
+    "l": actions.ListPage,
 }
 _LETTERS: Final = {kind: letter for letter, kind in _KINDS.items()}
 _CONFIRMS: Final[tuple[Confirm, ...]] = get_args(Confirm)
