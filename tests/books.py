@@ -63,7 +63,7 @@ def taps_and_texts(
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
     notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,), has_prompts=True)
-    return taps, Texts(book, outbox, messenger, commands_of(book, look), prompts_off, topics, kept)
+    return taps, Texts(book, outbox, messenger, commands_of(book, look, messenger), prompts_off, topics, kept)
 
 
 def topics_of(book: Entries, outbox: Outbox, messenger: Messenger) -> Topics:
@@ -72,13 +72,13 @@ def topics_of(book: Entries, outbox: Outbox, messenger: Messenger) -> Topics:
     return Topics(memory, outbox, messenger, Background(), "off", monotonic=lambda: 0.0)
 
 
-def commands_of(book: Entries, look: Look) -> Commands:
+def commands_of(book: Entries, look: Look, messenger: Messenger) -> Commands:
     """Return the commands of a chat without prompts."""
     machines = Machines(book.store, monotonic=lambda: 0.0)
-    cards, outbox, messenger = cast("SessionCards", None), cast("Outbox", None), cast("Messenger", None)
+    cards, outbox = cast("SessionCards", None), cast("Outbox", None)
     prompts = PromptTexts(no_records(book), outbox, messenger, topics_of(book, outbox, messenger), {}, ())
-    files = FileRequests(prompts, book, outbox, Background(), ways={}, private=(), remote=(), machine="laptop")
-    return Commands(book, look, cards, machines, presence_of(book), files, machine="laptop", connected={})
+    files = FileRequests(prompts, book, outbox, Background(), messenger, ways={}, private=(), remote=())
+    return Commands(book, look, cards, machines, presence_of(book), files, messenger, connected={})
 
 
 def presence_of(book: Entries) -> Presence:

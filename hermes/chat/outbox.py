@@ -197,13 +197,6 @@ class Outbox:
         except ChatError as error:
             log.info("topic %d keeps its name: %s", thread_id, error)
 
-    async def mention(self, chat_id: int, screen: Screen, *, reply_to: int) -> None:
-        """Post a message that nothing depends on: an error is only logged."""
-        try:
-            await self.send(chat_id, screen, reply_to=reply_to)
-        except ChatError as error:
-            log.warning("a message was not sent: %s", error)
-
     async def discard(self, chat_id: int, message_id: int) -> None:
         """Delete a message that nothing depends on: an error is only logged."""
         try:

@@ -120,7 +120,7 @@ async def test_open_posts_no_ask_again_that_ended_meanwhile(book: Book) -> None:
     """It ended while the one before it was being saved."""
     await book.asked(), await book.asked()
     first, second = book.entries.all()  # asked in one moment, so that their random ids decide which is first
-    commands = commands_of(book.entries, LOOK)
+    commands = commands_of(book.entries, LOOK, cast("Messenger", None))
     async with held(book.entries.store, "change") as gate:
         posting = asyncio.create_task(commands._post_again())
         await gate.begun()

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hermes.chat.bot import Bot
@@ -20,6 +20,7 @@ from hermes.listener.notices import Notices
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.file_requests import FileRequests
 from hermes.listener.phone.machines import Machines
+from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.session_cards import SessionCards
 from hermes.model.entry import Entry
 from hermes.model.events import Text
@@ -32,13 +33,6 @@ _CODE: Final = re.compile(r"[\w-]*")
 """A pairing link that is pressed again sends "/start CODE"."""
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    """A command that was run, and the reply; None if it is for another bot, or the reply comes later."""
-
-    screen: Screen | None
 
 
 class Presence:
@@ -77,8 +71,8 @@ class Commands:
         machines: Machines,
         presence: Presence,
         files: FileRequests,
+        messenger: Messenger,
         *,
-        machine: str,
         connected: Mapping[str, bool],
     ) -> None:
         self._entries = entries
@@ -87,7 +81,7 @@ class Commands:
         self._machines = machines
         self._presence = presence
         self._files = files
-        self._machine = machine
+        self._messenger = messenger
         self._connected = connected
         self._username = ""
 
@@ -139,8 +133,8 @@ class Commands:
     def _is_for_another(self, bot: str | None) -> bool:
         return bool(bot and self._username) and (bot or "").lower() != self._username.lower()
 
-    async def take(self, text: Text, *, is_answer: bool) -> Ran | None:
-        """Run the command in this text, and return it; None if the text is none. Raises StoreError.
+    async def take(self, text: Text, *, is_answer: bool) -> bool:
+        """Run the command in this text, and reply; tell whether it is one, also of another bot. Raises StoreError.
 
         Words behind a command change nothing, except for /get: "/lock now" must lock, and not go to an agent. The
         answer to an ask may look like another command with words behind it, as /get and a path of a website does, and
@@ -148,24 +142,27 @@ class Commands:
         """
         found = _COMMAND.match((text.text or "").strip())
         if found is None:
-            return None
+            return False
         given, bot, words = found[1].lower(), found[2], found[3] or ""
         name = _GREETINGS.get(given, given)
         is_ours = name in {*hints.COMMANDS, *hints.PROMPT_COMMANDS}
         if self._is_for_another(bot):
-            return Ran(None) if is_ours or (text.group and not is_answer) else None
+            return is_ours or (text.group and not is_answer)
         if not is_ours or (given in _GREETINGS and not _CODE.fullmatch(words)):
-            return None
+            return False
         if is_answer and (given == "get" or (words and given not in {"lock", *_GREETINGS})):
-            return None
+            return False
         log.info("command /%s of user %d", name, text.user.id)
-        if name in hints.PROMPT_COMMANDS:
-            return Ran(await self._answer_about_sessions(name, words, text))
-        return Ran(await self._answer(name))
+        about_sessions = name in hints.PROMPT_COMMANDS
+        said = await (self._answer_about_sessions(name, words, text) if about_sessions else self._answer(name))
+        if said is not None:
+            self._messenger.say(said, reply_to=text.message_id)
+        return True
 
     async def _answer_about_sessions(self, name: str, words: str, text: Text) -> Screen | None:
+        """Return the answer; None if it comes later."""
         if not self._files.prompts.is_on:
-            return hints.prompts_off(self._machine)
+            return hints.prompts_off(self._messenger.machine)
         if name == "get":
             return await self._files.want(words, text)
         await self._cards.want(name, text)
@@ -178,13 +175,13 @@ class Commands:
                 return hints.reposted(count, coming=len(self._open()) - count)
             case "lock":
                 await self._entries.store.lock_phone()
-                return hints.locked(self._machine)
+                return hints.locked(self._messenger.machine)
             case "away":
                 await self._presence.say(is_away=True)
                 return presence_words.AWAY
             case "desk":
                 await self._presence.say(is_away=False)
-                return presence_words.at_desk(self._presence.times.at_desk_s, self._machine)
+                return presence_words.at_desk(self._presence.times.at_desk_s, self._messenger.machine)
             case "status":
                 return self._status()
             case _:
@@ -193,7 +190,7 @@ class Commands:
     def _status(self) -> Screen:
         times, machines, now_s = self._presence.times, self._machines.all, self._entries.now()
         presence = presence_words.in_status(is_away=times.is_away, post_after_s=times.at_desk_s)
-        return status(self._open(), self._machine, self._connected, machines, presence, now_s, self._look)
+        return status(self._open(), self._messenger.machine, self._connected, machines, presence, now_s, self._look)
 
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]

@@ -17,6 +17,7 @@ from hermes.errors import AgentAway, AgentError, AgentRefused, ChatError, ChatRe
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.phone import project_file
+from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.model.ask import Source
 from hermes.model.events import Text
@@ -39,20 +40,20 @@ class FileRequests:
         entries: Entries,
         outbox: Outbox,
         background: Background,
+        messenger: Messenger,
         *,
         ways: Mapping[str, HasPrompts],
         private: Collection[Path],
         remote: Collection[str],
-        machine: str,
     ) -> None:
         self.prompts = prompts
         self._entries = entries
         self._outbox = outbox
         self._background = background
+        self._messenger = messenger
         self._ways = ways
         self._private = private
         self._remote = remote
-        self._machine = machine
         self._one_at_a_time = asyncio.Lock()  # each is in memory whole, and before it the newest messages
 
     async def want(self, path: str, text: Text) -> Screen | None:
@@ -62,7 +63,7 @@ class FileRequests:
             return screens.HOW_TO_FETCH
         source = target.source
         if self._is_elsewhere(source):
-            return screens.elsewhere(self._machine)
+            return screens.elsewhere(self._messenger.machine)
         if not Path(source.directory).is_absolute():
             return screens.NO_FOLDER
         log.info("a file of session %s is wanted by user %d", source.session_id, text.user.id)
@@ -87,9 +88,9 @@ class FileRequests:
             said = screens.NOT_ALLOWED if may_not else fault
         except Exception:  # the person must hear of a defect, too
             log.exception("a file was not sent")
-            said = screens.failed(path, self._machine)
+            said = screens.failed(path, self._messenger.machine)
         if said is not None:
-            await self._outbox.mention(text.chat_id, said, reply_to=text.message_id)
+            self._messenger.say(said, reply_to=text.message_id)
 
     async def _exclusions(self, source: Source) -> Excludes:
         """Return what the permissions of a session exclude. Raises AgentError."""

@@ -39,7 +39,7 @@ class Messenger:
         self._entries = entries
         self._outbox = outbox
         self._background = background
-        self._link = link
+        self.link = link
         self._sleep = sleep
 
     def say(self, screen: Screen, *, reply_to: int | None = None) -> None:
@@ -78,7 +78,7 @@ class Messenger:
     async def _send(self, screen: Screen, reply_to: int | None = None) -> None:
         silent = reply_to is None and self._entries.is_quiet()
         await self._outbox.send(self._entries.chat_id, screen, reply_to=reply_to, silent=silent)
-        self._link.sent()
+        self.link.sent()
 
     async def _until_done(self, do: Callable[[], Awaitable[object]], failure: str) -> None:
         """Do this, again while Telegram cannot be reached; `failure` begins the line of the log."""

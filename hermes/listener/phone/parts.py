@@ -103,7 +103,7 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     prompt_texts = PromptTexts(
         kept, outbox, messenger, topics, given.abilities, config.prompts.projects, hears=bool(config.prompts.transcribe)
     )
-    cards = SessionCards(kept, entries, outbox, topics, look, link, given.background, prompt_texts)
+    cards = SessionCards(kept, entries, outbox, topics, look, given.background, messenger, prompt_texts)
     machines = Machines(entries.store, monotonic=given.monotonic)
     presence = Presence(given.memory, given.times, entries, kept.notices)
     commands = Commands(
@@ -112,8 +112,8 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         cards,
         machines,
         presence,
-        _file_requests(config, given, prompt_texts, outbox),
-        machine=given.machine,
+        _file_requests(config, given, prompt_texts, outbox, messenger),
+        messenger,
         connected=given.connected,
     )
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
@@ -156,7 +156,9 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
     )
 
 
-def _file_requests(config: Config, given: Given, prompt_texts: PromptTexts, outbox: Outbox) -> FileRequests:
+def _file_requests(
+    config: Config, given: Given, prompt_texts: PromptTexts, outbox: Outbox, messenger: Messenger
+) -> FileRequests:
     own = [user_config_path("hermes"), given.entries.store.home.root, config.opencode2.file, *config.secret_files()]
     own += logs.files(config.log.file)
     return FileRequests(
@@ -164,10 +166,10 @@ def _file_requests(config: Config, given: Given, prompt_texts: PromptTexts, outb
         given.entries,
         outbox,
         given.background,
+        messenger,
         ways=given.ways,
         private=(*own, given.config_file) if given.config_file else own,
         remote={server.name for server in config.opencode if not server.is_here},
-        machine=given.machine,
     )
 
 

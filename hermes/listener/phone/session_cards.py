@@ -17,7 +17,7 @@ from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
-from hermes.listener.phone.chat_link import ChatLink
+from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.topics import Topics
 from hermes.listener.sessions import ID, PATIENCE_S
@@ -49,8 +49,8 @@ class SessionCards:
         outbox: Outbox,
         topics: Topics,
         look: Look,
-        link: ChatLink,
         background: Background,
+        messenger: Messenger,
         prompts: PromptTexts,
     ) -> None:
         self._prompts = prompts
@@ -61,8 +61,9 @@ class SessionCards:
         self._outbox = outbox
         self._topics = topics
         self._look = look
-        self._link = link
+        self._link = messenger.link
         self._background = background
+        self._messenger = messenger
         # Cards that were sent but could not be noted (a full disk), by their ids: (chat, message, digest).
         self._unnoted: dict[str, tuple[int, int, str]] = {}
 
@@ -98,7 +99,7 @@ class SessionCards:
             if error.blocked or error.moved_to is not None or is_about_bot(error):
                 raise
             log.warning("a list was not sent: %s", error)
-            await self._outbox.mention(self._entries.chat_id, screens.NOT_LISTED, reply_to=reply_to)
+            self._messenger.say(screens.NOT_LISTED, reply_to=reply_to)
             return None
 
     async def _page(self, wanted: Wanted, number: int) -> Page:

@@ -47,10 +47,7 @@ class Texts:
         text = self._topics.seen(text)
         if self._entries.was_seen(text.update_id) or await self.prompts.was_seen(text):
             return
-        told = await self.commands.take(text, is_answer=self._is_answer(text))
-        if told is not None:
-            if told.screen is not None:
-                self._messenger.say(told.screen, reply_to=text.message_id)
+        if await self.commands.take(text, is_answer=self._is_answer(text)):
             return
         if self._is_to_an_ask(text) or not (await self._is_late(text) or await self.prompts.take(text)):
             await self._take_for_asks(text)
