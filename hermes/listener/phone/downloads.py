@@ -66,10 +66,7 @@ class Downloads:
         self._turn = asyncio.Lock()
 
     async def step(self, prompt_id: str) -> float | None:
-        """Bring the next file of this prompt; return the seconds until the next step, or None if none is missing.
-
-        Raises ChatError and StoreError: try the step again.
-        """
+        """Step: bring the next file of this prompt. Raises ChatError and StoreError."""
         prompt = self._prompts.get(prompt_id)
         if prompt is None:
             return None

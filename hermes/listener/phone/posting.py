@@ -80,12 +80,7 @@ class Posting:
         self._unnoted_beside: dict[str, Callable[[Phone], Phone]] = {}
 
     async def step(self, entry_id: str) -> float | None:
-        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
-
-        Raises:
-            ChatError: Telegram could not be reached, or refused the request; try the step again.
-            StoreError: such as NotSaved; the change is made but could not be noted; try the step again.
-        """
+        """Step: make the next change. Raises ChatError, and StoreError: the change is made, but not noted."""
         entry = self._entries.get(entry_id)
         if entry is None or entry.state.phase == "matching":
             return None

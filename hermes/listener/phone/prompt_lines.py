@@ -54,10 +54,7 @@ class PromptLines:
         self._unnoted: dict[str, PromptLine] = {}
 
     async def step(self, prompt_id: str) -> float | None:
-        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
-
-        Raises ChatError and NotSaved: try the step again.
-        """
+        """Step: make the next change. Raises ChatError and NotSaved."""
         prompt = self._prompts.get(prompt_id)
         if prompt is None or prompt.due_s is not None:
             return None

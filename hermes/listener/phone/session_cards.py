@@ -157,7 +157,7 @@ class SessionCards:
     # --- cards --------------------------------------------------------------------------------------------------------
 
     async def step(self, card_id: str) -> float | None:
-        """Step: post or redraw the card. Raises ChatError and NotSaved: try the step again."""
+        """Step: post or redraw the card. Raises ChatError and NotSaved."""
         card = self._cards.get(card_id)
         if card is not None and card.typing is not None and not card.armed_for:
             try:

@@ -54,10 +54,7 @@ class TurnNotices:
         self._unnoted: dict[str, Callable[[Notice], Notice]] = {}
 
     async def step(self, notice_id: str) -> float | None:
-        """Make the next change; return the seconds until the next step, or None if nothing is left to do.
-
-        Raises ChatError and NotSaved: try the step again.
-        """
+        """Step: make the next change. Raises ChatError and NotSaved."""
         notice = self._notices.get(notice_id)
         if notice is None:
             return None
