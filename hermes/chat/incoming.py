@@ -127,7 +127,8 @@ def _message(update_id: int, message: telegram.Message, at_s: float, bot_id: int
 
 def _file(message: telegram.Message) -> File | None:
     """Return the file of a message: the largest size of a picture, a voice note, a document, a video or a sound."""
-    album, picture = _words(message.media_group_id or ""), max(message.photo, key=_pixels, default=None)
+    album = _words(message.media_group_id or "")
+    picture = max(message.photo, key=lambda size: number(size.width) * number(size.height), default=None)
     if picture is not None:
         return _named(picture, "picture.jpg", "image/jpeg", album=album)
     if message.voice is not None:
@@ -142,10 +143,6 @@ def _file(message: telegram.Message) -> File | None:
 def _named(file: _Sent, name: str, mime: str, *, album: str = "", is_voice: bool = False) -> File:
     file_id, unique_id, size = _words(file.file_id), _words(file.file_unique_id), number(file.file_size or 0)
     return File(file_id, name, mime, size, album, is_voice=is_voice, unique_id=unique_id)
-
-
-def _pixels(picture: telegram.PhotoSize) -> int:
-    return number(picture.width) * number(picture.height)
 
 
 def _edit(update_id: int, message: telegram.Message, bot_id: int | None) -> TextEdit | Other:

@@ -26,7 +26,8 @@ MOST: Final = 100
 def about(source: Source, mode: TopicMode) -> Source | None:
     """Return the session or the project to whose topic the messages about `source` belong; None: to the main list."""
     if mode == "project" and source.directory:
-        return Source("", source.machine, "", _folder(source), host=source.host)
+        folder = source.directory.rstrip("/\\") or source.directory
+        return Source("", source.machine, "", folder, host=source.host)
     root = root_of(source)
     return root if mode == "session" and root.session_id else None
 
@@ -65,7 +66,3 @@ def _key(wanted: Source) -> tuple[str, ...]:
     if wanted.session_id:
         return wanted.session
     return "", wanted.machine, wanted.directory
-
-
-def _folder(source: Source) -> str:
-    return source.directory.rstrip("/\\") or source.directory

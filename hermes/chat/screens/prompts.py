@@ -99,8 +99,9 @@ _Said = tuple[Line, list[Button]]
 
 
 def _said(prompt: Prompt, now_s: float) -> _Said:
+    goes_by_itself = not prompts.is_stale(prompt, now_s) and prompt_files.is_complete(prompt)
     match prompt.phase:
-        case "queued" | "sending" if prompt.is_away and _goes_by_itself(prompt, now_s):
+        case "queued" | "sending" if prompt.is_away and goes_by_itself:
             return _away(prompt), _free(prompt)
         case "queued":
             return _waiting(prompt, now_s)
@@ -121,10 +122,6 @@ def _said(prompt: Prompt, now_s: float) -> _Said:
 
 def _cancelled(prompt: Prompt) -> tuple[str | Span, ...]:
     return ("✖️ Cancelled", ": " if prompt.reason else "", passage(prompt.reason, _WHY))
-
-
-def _goes_by_itself(prompt: Prompt, now_s: float) -> bool:
-    return not prompts.is_stale(prompt, now_s) and prompt_files.is_complete(prompt)
 
 
 def _away(prompt: Prompt) -> Line:

@@ -62,16 +62,13 @@ class FileRequests:
         if target is None or not path:
             return screens.HOW_TO_FETCH
         source = target.source
-        if self._is_elsewhere(source):
+        if source.server in self._remote or not self._entries.is_here(source):
             return screens.elsewhere(self._messenger.machine)
         if not Path(source.directory).is_absolute():
             return screens.NO_FOLDER
         log.info("a file of session %s is wanted by user %d", source.session_id, text.user.id)
         self._background.spawn(self._sent(path, target, text))
         return None
-
-    def _is_elsewhere(self, source: Source) -> bool:
-        return source.server in self._remote or not self._entries.is_here(source)
 
     async def _sent(self, path: str, target: Target, text: Text) -> None:
         try:

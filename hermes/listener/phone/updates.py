@@ -78,7 +78,10 @@ class Updates:
             return False
         await self._connection.polled(batch.at_s)
         brought, stays = await self._take_all(batch.updates)
-        self._keep_offset()
+        offset = self.poller.offset
+        if offset is not None and offset != self._saved:
+            self._connection.note_offset(offset)
+            self._saved = offset
         if batch.is_whole and not stays:
             async with self._progress:
                 self._taken = self._begun
@@ -214,10 +217,3 @@ class Updates:
             log.info("nobody knows whose update it was")
         except Exception:  # the guard around one update: else it would come again for ever
             log.exception("nor could the person be told")
-
-    def _keep_offset(self) -> None:
-        """Let the offset be saved soon."""
-        offset = self.poller.offset
-        if offset is not None and offset != self._saved:
-            self._connection.note_offset(offset)
-            self._saved = offset
