@@ -11,7 +11,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from hermes.chat.bot import Sent
@@ -41,18 +42,6 @@ POSTS: Final = 20
 """So many messages wait for Telegram's rate; the others are drawn later, as their asks are then."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Post:
-    """A message that was sent: the entry as it is shown, and the permission message that it replaces (`left`)."""
-
-    timed: Entry
-    message_id: int
-    date_s: float
-    thread_id: int
-    drawn: str
-    left: Left | None
-
-
 class Posting:
     """Posts, edits and deletes the messages of an entry."""
 
@@ -74,10 +63,8 @@ class Posting:
         self._times = times
         self._link = link
         self._few = asyncio.Semaphore(POSTS)
-        # Messages that were sent but could not be noted (a full disk), by entry id: they must not be sent again.
-        self._unnoted: dict[str, _Post] = {}
-        # What notes such a message beside the main one.
-        self._unnoted_beside: dict[str, Callable[[Phone], Phone]] = {}
+        # What notes a message that was sent, by entry id, while the disk is full: it must not be sent again.
+        self._unnoted: dict[str, Callable[[Entry], Entry]] = {}
 
     async def step(self, entry_id: str) -> float | None:
         """Step: make the next change. Raises ChatError, and StoreError: the change is made, but not noted."""
@@ -93,8 +80,8 @@ class Posting:
             raise
 
     async def _next(self, entry: Entry) -> float | None:
-        if entry.id in self._unnoted_beside:
-            return await self._note_beside(entry, self._unnoted_beside[entry.id])
+        if entry.id in self._unnoted:
+            return await self._note_sent(entry, self._unnoted[entry.id])
         if entry.phone.message_id is None:
             return await self._post(entry)
         if entry.timing.posted_s is None:
@@ -114,35 +101,26 @@ class Posting:
         if self._is_over_unseen(entry):
             await self._entries.close(entry)
             return None
-        if entry.id not in self._unnoted:
-            async with self._few:
-                if self._entries.get(entry.id) is not entry:  # it has changed while it waited
-                    return AT_ONCE
-                wait_s = await self._send(entry)
+        async with self._few:
+            if self._entries.get(entry.id) is not entry:  # it has changed while it waited
+                return AT_ONCE
+            if not entry.phone.chat_id:
+                entry = await self._entries.place(entry)
+            wait_s = await self._not_before(entry)
             if wait_s is not None:
                 return wait_s
-        post = self._unnoted[entry.id]
-        await self._note_post(post)
-        if post.left is not None and self._queue.moved(entry, post.left):
-            await self._outbox.discard(post.left.chat_id, post.left.message_id)
-        self._link.sent()
-        told = f"On your phone: {in_brief(entry)}"
-        log.info("posted: entry %s is message %d", entry.id, post.message_id, extra={"told": told})
+            left = self._queue.left_for(entry) if entry.timing.posted_s is None else None
+            posted = await self._sent(entry, left)
+        is_in_its_place = left is not None and self._queue.moved(entry, left)
+        await self._note_sent(entry, posted)
+        if left is not None and is_in_its_place:
+            await self._outbox.discard(left.chat_id, left.message_id)
         return AT_ONCE
 
-    async def _send(self, entry: Entry) -> float | None:
-        """Give the ask its place in the chat, and send its message; return the seconds to wait before that, or None."""
-        if not entry.phone.chat_id:
-            entry = await self._entries.place(entry)
-        wait_s = await self._not_before(entry)
-        if wait_s is None:
-            self._unnoted[entry.id] = await self._sent_now(entry)
-        return wait_s
-
-    async def _sent_now(self, entry: Entry) -> _Post:
-        timed, left = entry, None
+    async def _sent(self, entry: Entry, left: Left | None) -> Callable[[Entry], Entry]:
+        """Send the message of an ask, in place of the one that another has `left`; return what notes it."""
+        timed = entry
         if entry.timing.posted_s is None:
-            left = self._queue.left_for(entry)
             trail = entry.trail if left is None else left.trail
             timed = replace(entry, timing=self._times.started(entry), trail=trail)
         screen = main(timed, self._look)
@@ -153,7 +131,10 @@ class Posting:
             # The message may have waited for its topic or for Telegram's rate; its time to answer begins now.
             timed = replace(timed, timing=self._times.started(entry))
         self._entries.note_message(sent.message_id)
-        return _Post(timed, sent.message_id, sent.date_s, sent.thread_id, screen.digest, left)
+        self._link.sent()
+        told = f"On your phone: {in_brief(entry)}"
+        log.info("posted: entry %s is message %d", entry.id, sent.message_id, extra={"told": told})
+        return partial(_posted, timed, sent, screen.digest)
 
     async def _in_topic(
         self, entry: Entry, screen: Screen, *, thread_id: int | None, reply_to: int | None = None, silent: bool
@@ -168,7 +149,7 @@ class Posting:
         state = entry.state
         unseen = entry.timing.posted_s is None and state.decision is None and not state.seen
         over = state.outcome is not None and state.outcome.reason != "ambiguous"
-        return over and unseen and entry.id not in self._unnoted
+        return over and unseen
 
     async def _not_before(self, entry: Entry) -> float | None:
         """Return the seconds to wait before posting (for an answer at the agent, for earlier permissions), or None."""
@@ -181,41 +162,16 @@ class Posting:
             return after_s - age_s
         return await self._queue.wait_s(entry)
 
-    async def _note_post(self, post: _Post) -> None:
-        """Save that the message was posted. Raises NotSaved: `_unnoted` keeps the message until that succeeds."""
-        timed, message_id = post.timed, post.message_id
-
-        def posted(found: Entry) -> Entry:
-            if found.phone.chat_id != timed.phone.chat_id:
-                return found
-            timing = timed.timing if found.timing.posted_s is None else found.timing
-            copies = found.phone.copies
-            if found.phone.message_id not in {None, message_id}:
-                # An earlier, unconfirmed send had arrived, and was tapped while this one was on its way.
-                copies = (*copies, found.phone.message_id)
-            sides = found.phone.sides
-            if found.phone.since_id is not None and found.phone.thread_id != post.thread_id:
-                # Its topic cannot be used any more: most likely it was deleted, and the messages in it, too.
-                copies, sides = (*copies, *(side.message_id for side in sides)), ()
-            phone = replace(found.phone, message_id=message_id, drawn=post.drawn, copies=copies, sides=sides)
-            phone = replace(phone, thread_id=post.thread_id)
-            if phone.since_id is None:
-                phone = replace(phone, since_id=message_id, since_date_s=post.date_s)
-            return replace(found, phone=phone, timing=timing, trail=timed.trail)
-
-        await self._entries.change(timed.id, posted)
-        del self._unnoted[timed.id]
+    async def _note_sent(self, entry: Entry, noted: Callable[[Entry], Entry]) -> float:
+        """Note what was sent. Raises NotSaved: the next step begins with that."""
+        self._unnoted[entry.id] = noted
+        await self._entries.change(entry.id, noted)
+        del self._unnoted[entry.id]
+        return AT_ONCE
 
     async def _adopted(self, entry: Entry) -> float:
         """Start the time to answer of an ask whose send was not confirmed, but had arrived and was tapped."""
-        post = self._unnoted.pop(entry.id, None)
-        more = () if post is None or post.message_id == entry.phone.message_id else (post.message_id,)
-
-        def noted(found: Entry) -> Entry:
-            phone = replace(found.phone, copies=(*found.phone.copies, *more))
-            return replace(found, phone=phone, timing=self._times.started(found))
-
-        await self._entries.change(entry.id, noted)
+        await self._entries.change(entry.id, lambda found: replace(found, timing=self._times.started(found)))
         return AT_ONCE
 
     async def _redraw(self, entry: Entry, screen: Screen) -> float:
@@ -291,14 +247,7 @@ class Posting:
             drawn = "" if side.ring else phone.drawn
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies, drawn=drawn)
 
-        return await self._note_beside(entry, noted)
-
-    async def _note_beside(self, entry: Entry, noted: Callable[[Phone], Phone]) -> float:
-        """Note what was sent. Raises NotSaved: the next step begins with that."""
-        self._unnoted_beside[entry.id] = noted
-        await self._note(entry, noted)
-        del self._unnoted_beside[entry.id]
-        return AT_ONCE
+        return await self._note_sent(entry, _on_phone(entry, noted))
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
         is_there = await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)
@@ -341,12 +290,37 @@ class Posting:
         return None
 
     async def _note(self, entry: Entry, changed: Callable[[Phone], Phone]) -> None:
-        def noted(found: Entry) -> Entry:
-            if found.phone.chat_id != entry.phone.chat_id:  # the group has become a supergroup, with other ids
-                return found
-            return replace(found, phone=changed(found.phone))
+        await self._entries.change(entry.id, _on_phone(entry, changed))
 
-        await self._entries.change(entry.id, noted)
+
+def _on_phone(seen: Entry, changed: Callable[[Phone], Phone]) -> Callable[[Entry], Entry]:
+    """Return the change of an entry that does this to its messages, if they are still those of the entry seen."""
+
+    def noted(found: Entry) -> Entry:
+        if found.phone.chat_id != seen.phone.chat_id:  # the group has become a supergroup, with other ids
+            return found
+        return replace(found, phone=changed(found.phone))
+
+    return noted
+
+
+def _posted(timed: Entry, sent: Sent, drawn: str, found: Entry) -> Entry:
+    """Return the entry after its message was sent, when it was `timed`."""
+    if found.phone.chat_id != timed.phone.chat_id:
+        return found
+    timing = timed.timing if found.timing.posted_s is None else found.timing
+    copies, sides = found.phone.copies, found.phone.sides
+    if found.phone.message_id not in {None, sent.message_id}:
+        # An earlier, unconfirmed send had arrived, and was tapped while this one was on its way.
+        copies = (*copies, found.phone.message_id)
+    if found.phone.since_id is not None and found.phone.thread_id != sent.thread_id:
+        # Its topic cannot be used any more: most likely it was deleted, and the messages in it, too.
+        copies, sides = (*copies, *(side.message_id for side in sides)), ()
+    phone = replace(found.phone, message_id=sent.message_id, drawn=drawn, copies=copies, sides=sides)
+    phone = replace(phone, thread_id=sent.thread_id)
+    if phone.since_id is None:
+        phone = replace(phone, since_id=sent.message_id, since_date_s=sent.date_s)
+    return replace(found, phone=phone, timing=timing, trail=timed.trail)
 
 
 def _goes_on(entry: Entry) -> bool:
