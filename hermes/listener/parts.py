@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.chat.tls import tls_context
 from hermes.config.settings import AGENT_ONLY, Config, Questions
 from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
@@ -77,8 +76,7 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     memory = Memory(store, await store.load_chat(config.telegram.bot_id)) if store.is_phone() else None
     background, times = Background(), _times(config.questions, memory, store, monotonic)
     entries = Entries(store, times, chat_id=0 if memory is None else memory.chat_id(config.telegram.chat_id))
-    has_prompts = config.prompts.enabled
-    rules = config.notices.rules(has_prompts=has_prompts)
+    rules = config.notices.rules(has_prompts=config.prompts.enabled)
     kept = Kept(store, rules, entries.wakes)
     connected: dict[str, bool] = {}
     known = store.home.followed()
@@ -87,28 +85,9 @@ async def make_parts(given: Circumstances, store: Store, locks: Locks) -> Parts:
     agent = agent_parts(config, entries, kept, known, background, connected, machine, monotonic)
     phone = None
     if memory is not None:
-        from hermes.listener.phone.parts import Given, phone_parts  # noqa: PLC0415 (the library of Telegram is large)
+        from hermes.listener.phone.parts import phone_parts  # noqa: PLC0415 (the library of Telegram is large)
 
-        abilities = PROMPT_ABILITIES if has_prompts else {}
-        supervisor, scale = given.supervisor, given.rate_scale
-        phone = phone_parts(
-            config,
-            Given(
-                None if given.followed is None else given.followed.place,
-                entries,
-                kept,
-                memory,
-                times,
-                background,
-                supervisor,
-                connected,
-                abilities,
-                agent.ways,
-                machine,
-                monotonic,
-                rate_scale=scale,
-            ),
-        )
+        phone = phone_parts(given, entries, kept, memory, times, background, connected, agent.ways)
     steps = Steps({**_agent_steps(agent), **({} if phone is None else _phone_steps(phone))}, entries.wakes)
     watch = StoreWatch(locks, entries, kept, agent.errands, phone)
     return Parts(background, times, entries, kept, phone, agent, connected, steps, watch, _pinger(config))

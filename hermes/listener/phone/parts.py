@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from platformdirs import user_config_path
 
 from hermes.agents.prompting import HasPrompts
+from hermes.agents.registry import PROMPT_ABILITIES
 from hermes.chat.bot import Bot, always
 from hermes.chat.outbox import Outbox
 from hermes.chat.poll import Poller
@@ -16,6 +17,7 @@ from hermes.chat.screens.screen import Look
 from hermes.config import logs
 from hermes.config.settings import Config, Telegram
 from hermes.core.answer_clock import AnswerTimes
+from hermes.hook import spool
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
@@ -41,9 +43,12 @@ from hermes.listener.phone.topics import Topics
 from hermes.listener.phone.transcribing import Transcriber
 from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
-from hermes.listener.sd_notify import Supervisor
 from hermes.model.prompt import PromptAbilities
 from hermes.storage.prompt_files import PromptFolder
+from hermes.storage.store import Store
+
+if TYPE_CHECKING:
+    from hermes.listener.parts import Circumstances
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,72 +73,59 @@ class PhoneParts:
     upkeep: Upkeep
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The things that the phone side gets beside the configuration.
-
-    `abilities` are those of each agent that takes prompts; none if prompts are off. `ways` lead to the agents of this
-    machine. `rate_scale` 2 sends twice as fast as Telegram allows.
-    """
-
-    config_file: Path | None
-    entries: Entries
-    kept: Kept
-    memory: Memory
-    times: AnswerTimes
-    background: Background
-    supervisor: Supervisor
-    connected: Mapping[str, bool]
-    abilities: Mapping[str, PromptAbilities]
-    ways: Mapping[str, HasPrompts]
-    machine: str
-    monotonic: Callable[[], float]
-    rate_scale: float
-
-
-def phone_parts(config: Config, given: Given) -> PhoneParts:
-    """Make the parts of the phone side."""
-    telegram, entries, look = config.telegram, given.entries, look_of(config, given.abilities)
+def phone_parts(
+    given: Circumstances,
+    entries: Entries,
+    kept: Kept,
+    memory: Memory,
+    times: AnswerTimes,
+    background: Background,
+    connected: Mapping[str, bool],
+    ways: Mapping[str, HasPrompts],
+) -> PhoneParts:
+    """Make the parts of the phone side. `ways` lead to the agents of this machine."""
+    config, monotonic = given.config, given.monotonic
+    telegram, abilities = config.telegram, PROMPT_ABILITIES if config.prompts.enabled else {}
+    look = look_of(config, abilities)
     bot = bot_of(telegram, may_call=entries.store.is_phone if entries.store.is_shared else always)
-    outbox = Outbox(bot, rate_scale=given.rate_scale, now=given.monotonic)
-    kept = given.kept
-    link, queue = ChatLink(entries, kept, given.memory), PermissionQueue(entries, look)
-    messenger = Messenger(entries, outbox, given.background, link, machine=given.machine)
-    topics = Topics(given.memory, outbox, messenger, given.background, telegram.topics, monotonic=given.monotonic)
+    outbox = Outbox(bot, rate_scale=given.rate_scale, now=monotonic)
+    link, queue = ChatLink(entries, kept, memory), PermissionQueue(entries, look)
+    messenger = Messenger(entries, outbox, background, link, machine=spool.host())
+    topics = Topics(memory, outbox, messenger, background, telegram.topics, monotonic=monotonic)
     prompt_texts = PromptTexts(
-        kept, outbox, messenger, topics, given.abilities, config.prompts.projects, hears=bool(config.prompts.transcribe)
+        kept, outbox, messenger, topics, abilities, config.prompts.projects, hears=bool(config.prompts.transcribe)
     )
-    cards = SessionCards(kept, entries, outbox, topics, look, given.background, messenger, prompt_texts)
-    machines = Machines(entries.store, monotonic=given.monotonic)
-    presence = Presence(given.memory, given.times, entries, kept.notices)
+    cards = SessionCards(kept, entries, outbox, topics, look, background, messenger, prompt_texts)
+    machines = Machines(entries.store, monotonic=monotonic)
+    presence = Presence(memory, times, entries, kept.notices)
     commands = Commands(
         entries,
         look,
         cards,
         machines,
         presence,
-        _file_requests(config, given, prompt_texts, outbox, messenger),
+        _file_requests(given, entries, background, ways, prompt_texts, outbox, messenger),
         messenger,
-        connected=given.connected,
+        connected=connected,
     )
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, given.times, link, messenger)
+    turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, times, link, messenger)
     takers = (turn_notices, late, prompt_texts, cards)
-    taps = Taps(entries, outbox, look, messenger, queue, kept, takers, has_prompts=bool(given.abilities))
+    taps = Taps(entries, outbox, look, messenger, queue, kept, takers, has_prompts=bool(abilities))
     texts = Texts(entries, outbox, messenger, commands, prompt_texts, topics, kept)
     phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
-    connection = Connection(entries, kept.prompts, messenger, given.memory, link, look, supervisor=given.supervisor)
-    timekeeper = Timekeeper(entries, given.times, look, messenger, machines, given.memory)
+    connection = Connection(entries, kept.prompts, messenger, memory, link, look, supervisor=given.supervisor)
+    timekeeper = Timekeeper(entries, times, look, messenger, machines, memory)
     upkeep = Upkeep(
         entries,
-        given.memory,
-        given.times,
+        memory,
+        times,
         timekeeper,
         connection,
         messenger,
         keep_done_s=config.store.keep_done,
-        monotonic=given.monotonic,
+        monotonic=monotonic,
     )
     poller = Poller(bot, connection.offset(), now=entries.now)
     return PhoneParts(
@@ -144,40 +136,47 @@ def phone_parts(config: Config, given: Given) -> PhoneParts:
         commands,
         connection,
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
-        Posting(entries, outbox, topics, look, queue, given.times, link),
+        Posting(entries, outbox, topics, look, queue, times, link),
         turn_notices,
-        PromptLines(kept.prompts, entries, outbox, given.times, link, machines, messenger),
-        _downloads(config, given, bot),
+        PromptLines(kept.prompts, entries, outbox, times, link, machines, messenger),
+        _downloads(config, entries.store, kept, bot),
         cards,
         timekeeper,
         machines,
-        given.memory,
+        memory,
         upkeep,
     )
 
 
 def _file_requests(
-    config: Config, given: Given, prompt_texts: PromptTexts, outbox: Outbox, messenger: Messenger
+    given: Circumstances,
+    entries: Entries,
+    background: Background,
+    ways: Mapping[str, HasPrompts],
+    prompt_texts: PromptTexts,
+    outbox: Outbox,
+    messenger: Messenger,
 ) -> FileRequests:
-    own = [user_config_path("hermes"), given.entries.store.home.root, config.opencode2.file, *config.secret_files()]
+    config = given.config
+    own = [user_config_path("hermes"), entries.store.home.root, config.opencode2.file, *config.secret_files()]
     own += logs.files(config.log.file)
     return FileRequests(
         prompt_texts,
-        given.entries,
+        entries,
         outbox,
-        given.background,
+        background,
         messenger,
-        ways=given.ways,
-        private=(*own, given.config_file) if given.config_file else own,
+        ways=ways,
+        private=(*own, given.followed.place) if given.followed else own,
         remote={server.name for server in config.opencode if not server.is_here},
     )
 
 
-def _downloads(config: Config, given: Given, bot: Bot) -> Downloads:
-    store, command = given.entries.store, config.prompts.transcribe
+def _downloads(config: Config, store: Store, kept: Kept, bot: Bot) -> Downloads:
+    command = config.prompts.transcribe
     transcriber = Transcriber(command) if command else None
     return Downloads(
-        given.kept.prompts,
+        kept.prompts,
         store,
         PromptFolder(store.home.root),
         bot,
