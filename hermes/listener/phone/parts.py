@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from platformdirs import user_config_path
@@ -45,7 +46,6 @@ from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 from hermes.model.prompt import PromptAbilities
 from hermes.storage.prompt_files import PromptFolder
-from hermes.storage.store import Store
 
 if TYPE_CHECKING:
     from hermes.listener.parts import Circumstances
@@ -98,16 +98,11 @@ def phone_parts(
     cards = SessionCards(kept, entries, outbox, topics, look, background, messenger, prompt_texts)
     machines = Machines(entries.store, monotonic=monotonic)
     presence = Presence(memory, times, entries, kept.notices)
-    commands = Commands(
-        entries,
-        look,
-        cards,
-        machines,
-        presence,
-        _file_requests(given, entries, background, ways, prompt_texts, outbox, messenger),
-        messenger,
-        connected=connected,
+    private, remote = _own_files(given, entries), {server.name for server in config.opencode if not server.is_here}
+    files = FileRequests(
+        prompt_texts, entries, outbox, background, messenger, ways=ways, private=private, remote=remote
     )
+    commands = Commands(entries, look, cards, machines, presence, files, messenger, connected=connected)
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
     parties = Parties(telegram.bot_id, frozenset(telegram.users))
     turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, times, link, messenger)
@@ -127,7 +122,11 @@ def phone_parts(
         keep_done_s=config.store.keep_done,
         monotonic=monotonic,
     )
-    poller = Poller(bot, connection.offset(), now=entries.now)
+    poller, sounds = Poller(bot, connection.offset(), now=entries.now), PromptFolder(entries.store.home.root)
+    hears = Transcriber(config.prompts.transcribe) if config.prompts.transcribe else None
+    downloads = Downloads(
+        kept.prompts, entries.store, sounds, bot, hears, config.prompts.writable, keep_s=config.store.keep_done
+    )
     return PhoneParts(
         bot,
         outbox,
@@ -139,7 +138,7 @@ def phone_parts(
         Posting(entries, outbox, topics, look, queue, times, link),
         turn_notices,
         PromptLines(kept.prompts, entries, outbox, times, link, machines, messenger),
-        _downloads(config, entries.store, kept, bot),
+        downloads,
         cards,
         timekeeper,
         machines,
@@ -148,42 +147,12 @@ def phone_parts(
     )
 
 
-def _file_requests(
-    given: Circumstances,
-    entries: Entries,
-    background: Background,
-    ways: Mapping[str, HasPrompts],
-    prompt_texts: PromptTexts,
-    outbox: Outbox,
-    messenger: Messenger,
-) -> FileRequests:
+def _own_files(given: Circumstances, entries: Entries) -> list[Path]:
+    """Return the files and folders that are Hermes' own."""
     config = given.config
     own = [user_config_path("hermes"), entries.store.home.root, config.opencode2.file, *config.secret_files()]
     own += logs.files(config.log.file)
-    return FileRequests(
-        prompt_texts,
-        entries,
-        outbox,
-        background,
-        messenger,
-        ways=ways,
-        private=(*own, given.followed.place) if given.followed else own,
-        remote={server.name for server in config.opencode if not server.is_here},
-    )
-
-
-def _downloads(config: Config, store: Store, kept: Kept, bot: Bot) -> Downloads:
-    command = config.prompts.transcribe
-    transcriber = Transcriber(command) if command else None
-    return Downloads(
-        kept.prompts,
-        store,
-        PromptFolder(store.home.root),
-        bot,
-        transcriber,
-        config.prompts.writable,
-        keep_s=config.store.keep_done,
-    )
+    return [*own, given.followed.place] if given.followed else own
 
 
 def look_of(config: Config, prompted: Mapping[str, PromptAbilities]) -> Look:
