@@ -1,6 +1,6 @@
 """Short texts for the person: acknowledgements of taps, hints, and messages about Hermes itself. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from hermes.chat.screens.buttons import EMPTY, LIMITS, shown_label
@@ -132,15 +132,21 @@ _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", 
 
 def hint(kind: HintWord, entry: Entry | None, *, count: int = 2) -> Screen:
     """Return a short message that explains why a text changed nothing; "two_open" names `count` open questions."""
-    if kind == "two_open":
-        number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
-        return note(f"{number} questions are open. Reply to the one you mean.")
-    about = _ABOUT.get(kind)
-    return about(entry) if entry is not None and about else note(_WITHOUT_ENTRY[kind])
-
-
-def _settled(entry: Entry) -> Screen:
-    return note(_ended(entry), ".")
+    match kind:
+        case "two_open":
+            number = _NUMBERS[count] if 0 <= count < len(_NUMBERS) else str(count)
+            return note(f"{number} questions are open. Reply to the one you mean.")
+        case "settled" if entry is not None:
+            return note(_ended(entry), ".")
+        case "taken" if entry is not None:
+            return _taken(entry)
+        case "no_such_option" if entry is not None:
+            return _no_such_option(entry)
+        case "how_to_answer" if entry is not None:
+            return _how_to_answer(entry)
+        case "which_question" if entry is not None and not entry.ask.questions:
+            return _how_to_answer(entry)
+    return note(_WITHOUT_ENTRY[kind])
 
 
 def _taken(entry: Entry) -> Screen:
@@ -172,19 +178,6 @@ def _no_such_option(entry: Entry) -> Screen:
 def _how_to_answer(entry: Entry) -> Screen:
     own = ", or reply to it with your own words" if entry.ask.questions else ""
     return note("To answer ", *subject(entry.ask), f", tap one of its buttons{own}.")
-
-
-def _which_question(entry: Entry) -> Screen:
-    return note(_WITHOUT_ENTRY["which_question"]) if entry.ask.questions else _how_to_answer(entry)
-
-
-_ABOUT: Final[Mapping[HintWord, Callable[[Entry], Screen]]] = {
-    "settled": _settled,
-    "taken": _taken,
-    "no_such_option": _no_such_option,
-    "how_to_answer": _how_to_answer,
-    "which_question": _which_question,
-}
 
 
 # --- about Hermes itself --------------------------------------------------------------------------
