@@ -19,8 +19,9 @@ from hermes.errors import ChatError, ChatRefused, Conflict, HermesError, NotSave
 from hermes.hook import plugin_folders, refusal, spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.background import Background
+from hermes.listener.circumstances import Circumstances
 from hermes.listener.loops import Ending, Loops
-from hermes.listener.parts import Circumstances, Parts, make_parts
+from hermes.listener.parts import Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke

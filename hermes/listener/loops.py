@@ -13,7 +13,8 @@ from hermes.config.reading import Followed
 from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.agent.hooks import Bell
-from hermes.listener.parts import Circumstances, Parts
+from hermes.listener.circumstances import Circumstances
+from hermes.listener.parts import Parts
 from hermes.listener.sd_notify import is_upgraded
 from hermes.listener.wakes import ANSWER_FIRST_S, Wake, Worker
 from hermes.model.entry import Entry

@@ -12,6 +12,7 @@ from hermes.errors import ConfigError
 from hermes.hook import spool
 from hermes.listener.agent.parts import AgentParts, agent_parts
 from hermes.listener.background import Background
+from hermes.listener.circumstances import Circumstances
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
@@ -22,34 +23,14 @@ from hermes.listener.workers import Step, Steps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.config.reading import Followed
     from hermes.listener.phone.parts import PhoneParts
-    from hermes.listener.sd_notify import Supervisor
     from hermes.listener.wakes import Worker
     from hermes.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """The things that a listener is made with beside its store.
-
-    - `followed`: the configuration file; if it is another by now, the listener starts again. None: nobody follows it.
-    - `monotonic`: a clock that never jumps, in seconds.
-    - `rate_scale`: 2 sends twice as fast as Telegram is known to take it.
-    - `idle_s`: the listener leaves after nothing was open for so long; None: it stays.
-    """
-
-    config: Config
-    followed: Followed | None
-    supervisor: Supervisor
-    monotonic: Callable[[], float]
-    rate_scale: float
-    idle_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Parts:
-    """All parts of a listener. `phone_side` is None where this machine is not the phone side now."""
+    """All parts of a listener. `phone_side` is None if this machine is not the phone side now."""
 
     background: Background
     times: AnswerTimes

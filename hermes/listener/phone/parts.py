@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from platformdirs import user_config_path
 
@@ -20,6 +19,7 @@ from hermes.config.settings import Config, Telegram
 from hermes.core.answer_clock import AnswerTimes
 from hermes.hook import spool
 from hermes.listener.background import Background
+from hermes.listener.circumstances import Circumstances
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_commands import Commands, Presence
@@ -46,9 +46,6 @@ from hermes.listener.phone.turn_notices import TurnNotices
 from hermes.listener.phone.updates import Updates
 from hermes.model.prompt import PromptAbilities
 from hermes.storage.prompt_files import PromptFolder
-
-if TYPE_CHECKING:
-    from hermes.listener.parts import Circumstances
 
 
 @dataclass(frozen=True, slots=True)
