@@ -361,7 +361,7 @@ def good(path: str) -> Any:
 
 CALLS: list[Callable[[OpenCodeServer], Awaitable[object]]] = [
     lambda desk: desk.health(),
-    lambda desk: desk.directories(1e9, now=lambda: 2e9),
+    lambda desk: desk.directories(1e9),
     lambda desk: desk.pending(HERE),
     lambda desk: desk.busy(HERE),
     lambda desk: desk.verdict(asked()),
@@ -443,7 +443,7 @@ def test_a_version_of_any_length_is_compared() -> None:
 
     async def directories() -> tuple[str, ...]:
         async with server({"GET /global/health": body, "GET /experimental/session": [SESSION]}) as desk:
-            return await desk.directories(1e9, now=lambda: 1.7e9)
+            return await desk.directories(0.7e9)
 
     assert asyncio.run(directories()) == (SESSION["directory"],)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 
 from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode2.client import OpenCode2Server
@@ -85,8 +84,8 @@ class EitherServer:
             else:
                 return
 
-    async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        return await self._now.directories(since_s, now=now)
+    async def directories(self, since_s: float) -> tuple[str, ...]:
+        return await self._now.directories(since_s)
 
     async def pending(self, directory: str) -> Pending:
         return await self._now.pending(directory)

@@ -152,8 +152,8 @@ class AgentServer(HasPrompts, Protocol):
         """Close all connections."""
         ...
 
-    async def directories(self, since_s: float, *, now: Callable[[], float] = ...) -> tuple[str, ...]:
-        """Return the directories whose sessions were updated in the last `since_s` seconds, newest first."""
+    async def directories(self, since_s: float) -> tuple[str, ...]:
+        """Return the directories whose sessions were updated since then (epoch), newest first."""
         ...
 
     async def pending(self, directory: str) -> Pending:

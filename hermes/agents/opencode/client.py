@@ -86,8 +86,8 @@ class OpenCodeServer(Client):
         self._version = (await self.api.get(wire.Health, "/global/health", timeout=PROBE)).version
         return self._version
 
-    async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(one.directory for one in await self.updated((now() - since_s) * 1000)))
+    async def directories(self, since_s: float) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(one.directory for one in await self.updated(since_s * 1000)))
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
         """Return the sessions that were updated since then (epoch, in milliseconds), newest first."""

@@ -204,7 +204,7 @@ class OpenCode2Server(Client):
         An AgentError breaks the stream, and the next connection lists the form.
         """
         wanted = form.get("id") if isinstance(form, dict) else None
-        for directory in await self.directories(_DAY_S, now=self._now):
+        for directory in await self.directories(self._now() - _DAY_S):
             listed = await sessions.get(self.api, Data[list[Any]], f"{sessions.session_path(GLOBAL)}/form", directory)
             if any(isinstance(one, dict) and one.get("id") == wanted for one in listed):
                 return directory
@@ -212,12 +212,11 @@ class OpenCode2Server(Client):
 
     # --- directories and pending asks -------------------------------------------------------------------------------
 
-    async def directories(self, since_s: float, *, now: Callable[[], float] = time.time) -> tuple[str, ...]:
-        """Return the directories that are loaded, or whose sessions were updated in the last `since_s` seconds."""
-        since_ms = (now() - since_s) * 1000
+    async def directories(self, since_s: float) -> tuple[str, ...]:
+        """Return the directories that are loaded, or whose sessions were updated since then (epoch)."""
         listed = await sessions.newest(self.api)
         active = await sessions.get(self.api, Data[dict[str, Any]], "/api/session/active")
-        recent = [one for one in listed if one.time.updated >= since_ms or one.id in active]
+        recent = [one for one in listed if one.time.updated >= since_s * 1000 or one.id in active]
         for session_id in active.keys() - {one.id for one in listed}:
             with contextlib.suppress(NotThere):
                 recent.append(await sessions.info(self.api, session_id))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import time
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -134,7 +135,7 @@ async def _password(server: OpenCode) -> list[Finding]:
 
 async def _questions(server: OpenCode, there: OpenCodeServer, ttl_s: float) -> list[Finding]:
     """List the questions of the newest project within the TTL: a request about an older one starts OpenCode there."""
-    directories = await there.directories(ttl_s)
+    directories = await there.directories(time.time() - ttl_s)
     asks = (await there.pending(directories[0] if directories else "")).asks
     where = f"in {directories[0]}" if directories else f"and no project of the last {span(ttl_s)}"
     return [AREA.good(f"{server.name}: questions", f"listed: {len(asks) or 'none'} open {where}")]

@@ -1,6 +1,7 @@
 """Check the OpenCode 2 server of this user: its file, its process, its password, and the lists that Hermes reads."""
 
 import shlex
+import time
 
 from hermes.agents.opencode2 import discovery
 from hermes.agents.opencode2.client import OpenCode2Server
@@ -48,7 +49,7 @@ async def look(around: Around) -> tuple[Finding, ...]:
 
 
 async def _open(server: OpenCode2Server, ttl_s: float) -> int:
-    directories = await server.directories(ttl_s)
+    directories = await server.directories(time.time() - ttl_s)
     return sum([len((await server.pending(directory)).asks) for directory in directories[:5]])
 
 

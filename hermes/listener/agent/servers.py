@@ -131,7 +131,7 @@ class Follower:
         self._told_since_s = self._known_s()
         # Asks of the time in which nobody followed count as if they came just now.
         away_s = min(max(0.0, now_s - self._told_since_s), LONGEST_AWAY_S)
-        folders = set(await self.server.directories(self._arrivals.ttl_s + away_s, now=self._now))
+        folders = set(await self.server.directories(now_s - self._arrivals.ttl_s - away_s))
         folders |= {entry.ask.source.directory for entry in mine}
         count = await self._arrivals.take_listed(folders - {""})
         self._look_for_ends()

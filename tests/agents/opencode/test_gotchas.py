@@ -519,7 +519,7 @@ async def test_a_password_is_wanted_everywhere(private_opencode: Callable[..., O
         ask = await the_ask(server, opencode, session, opencode.directory)
         await server.reply(ask, (("SQLite",),))
         assert await server.verdict(ask) == AnsweredWith((("SQLite",),))
-        assert await server.directories(600) == (str(opencode.directory),)
+        assert await server.directories(time.time() - 600) == (str(opencode.directory),)
 
 
 # section 7: subagents
@@ -650,7 +650,7 @@ async def test_a_directory_of_any_name_is_reached(
     assert await server.verdict(asked[answered]) == AnsweredWith((("SQLite",),))
     assert await server.verdict(asked[dismissed]) == WasDismissed()
     await once_there(server.health)
-    assert str(project) in await server.directories(600)
+    assert str(project) in await server.directories(time.time() - 600)
     opencode.wait_idle(answered)
     assert '"SQLite"' in model.received(answered)[0]
     opencode.discard(project)
@@ -685,10 +685,10 @@ async def test_directories_of_all_projects_are_found(private_opencode: Callable[
         opencode.session(folder)
     async with client_of(opencode) as server:
         await once_there(server.health)
-        found = await server.directories(600)
+        found = await server.directories(time.time() - 600)
         assert set(found) == {str(folder) for folder in (other, below, plain, opencode.directory)}
         assert len(found) == 4
-        assert await server.directories(600, now=lambda: time.time() + 3600) == ()
+        assert await server.directories(time.time() + 3000) == ()
 
 
 async def test_a_plan_is_answered_by_yes_and_no(

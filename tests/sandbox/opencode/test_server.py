@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from typing import TYPE_CHECKING, Any, get_args
 
 import httpx
@@ -335,7 +336,7 @@ async def test_folders_sessions_and_what_is_not_there(agent: ScriptedAgent) -> N
     request = agent.ask([DATABASE])
     session = agent.pending[request]["sessionID"]
     async with client(agent) as desk:
-        assert set(await desk.directories(3600)) == {HERE, "/home/dev/other"}
+        assert set(await desk.directories(time.time() - 3600)) == {HERE, "/home/dev/other"}
     with httpx.Client(base_url=agent.url, headers={"x-opencode-directory": "/home/dev/other"}) as http:
         old = agent.manner == "old"
         assert http.get(f"/session/{session}").status_code == (404 if old else 200)
