@@ -82,11 +82,8 @@ PROMPT_ABILITIES: Mapping[str, PromptAbilities] = {
 REFUSALS: Mapping[str, Callable[[str], str]] = {"generic": generic_adapter.refusal}
 """For an agent that is told why its payload cannot be used: the line that the waiting hook prints then."""
 
-BY_HOOK: Mapping[str, str] = {
-    "claude-code": claude_adapter.capabilities.agent_name,
-    "oh-my-pi": oh_my_pi_adapter.capabilities.agent_name,
-}
-"""The agents, and their names for people, whose hooks take prompts from the phone into their sessions."""
+BY_HOOK = ("claude-code", "oh-my-pi")
+"""The agents whose hooks take prompts from the phone into their sessions."""
 
 INTERRUPTED_AT: Mapping[str, Callable[[str], float | None]] = {"claude-code": claude_transcript.interrupted_at}
 """For an agent whose hooks do not tell it: when its record of a session says that the last turn was interrupted."""

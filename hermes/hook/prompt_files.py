@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from _socket import socket as _Socket  # noqa: N812 (the name is a class)
     from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
 GONE_WITHIN_S = 1.0  # Claude Code gives the hooks of SessionEnd 1.5 s
 _LOCK = ".prompts.lock"
@@ -113,6 +114,15 @@ def confirm_taken(root: str | Path, name: str) -> None:
 def put_back(root: str | Path, name: str) -> None:
     """Lay a prompt ready again whose receipt could not be written. Raises OSError."""
     os.rename(_path(root, f"{name}.taken"), _path(root, f"{name}.prompt"))
+
+
+def read(text: str) -> dict[str, Any] | None:
+    """Return the prompt in a text that lies, or lay, ready; None if another program damaged it."""
+    with contextlib.suppress(ValueError):
+        given = json.loads(text)
+        if isinstance(given, dict) and isinstance(given.get("until"), int | float):
+            return given | {"id": str(given.get("id", "")), "text": str(given.get("text", ""))}
+    return None
 
 
 # --- all others -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from hermes.hook.wait import LOOK_EVERY_S, has_reader, is_stopped, write
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from hermes.hook.shape import PromptPlace
 
@@ -119,7 +118,7 @@ class PromptHook:
     def _hand_over(self, text: str) -> bool:
         """Leave the receipt and hand the prompt over; tell whether the agent has it. Raises OSError."""
         store, name = self._store, self._name
-        given = _read(text)
+        given = prompt_files.read(text)
         if given is None or time.time() > given["until"]:
             prompt_files.confirm_taken(store, name)
             return False
@@ -141,12 +140,3 @@ class PromptHook:
         if self._stays:
             return write(1, json.dumps(given | {"session": self._place.session_id}).encode() + b"\n")
         return write(2, given["text"].encode("utf-8", "replace"))
-
-
-def _read(text: str) -> dict[str, Any] | None:
-    """Return the prompt that lay ready, None if another program damaged it."""
-    with contextlib.suppress(ValueError):
-        given = json.loads(text)
-        if isinstance(given, dict) and isinstance(given.get("until"), int | float):
-            return given | {"id": str(given.get("id", "")), "text": str(given.get("text", ""))}
-    return None

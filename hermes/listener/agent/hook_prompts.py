@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from hermes.agents.prompting import Excludes, nothing_excluded
-from hermes.agents.registry import EXCLUSIONS
+from hermes.agents.registry import ADAPTERS, EXCLUSIONS, INTERRUPTED_AT, PROMPT_ABILITIES
 from hermes.core import notices
 from hermes.disk import saving
 from hermes.errors import AgentAway, AgentRefused
@@ -27,7 +27,7 @@ from hermes.listener.kept import Kept
 from hermes.model.ask import Source
 from hermes.model.card import Listed
 from hermes.model.notice import Notice
-from hermes.model.prompt import Content, Prompt, PromptAbilities, RecordState, SessionState, Sight, Target
+from hermes.model.prompt import Content, Prompt, RecordState, SessionState, Sight, Target
 from hermes.storage.home import Home
 
 LIES_S: Final = 60.0
@@ -44,32 +44,26 @@ _STEP_S: Final = 0.1
 
 
 class HookPrompts:
-    """The way to the sessions of one agent on this machine; see `PromptWay`. `host` is its name for people.
-
-    `interrupted_at` returns when the agent's own record at this path says that the last turn was interrupted.
-    """
+    """The way to the sessions of one agent on this machine; see `PromptWay`. `host` is its name for people."""
 
     def __init__(
         self,
         agent: str,
-        agent_name: str,
-        can: PromptAbilities,
         *,
         home: Home,
         host: str,
         kept: Kept,
-        interrupted_at: Callable[[str], float | None] = lambda _: None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self.can = can
+        self.can = PROMPT_ABILITIES[agent]
         self.agent = agent
-        self._agent_name = agent_name
+        self._agent_name = ADAPTERS[agent].capabilities.agent_name
         self._root = home.root
         self._now = home.now  # as the hook that reads it: the clock of a database may be another one
         self._host = host
+        self._interrupted_at = INTERRUPTED_AT.get(agent)
         self._notices = kept.notices
         self._prompts = kept.prompts
-        self._interrupted_at = interrupted_at
         self._sleep = sleep
 
     async def way(self) -> HookPrompts:
@@ -99,15 +93,17 @@ class HookPrompts:
         said, began_s = prompt_files.session_of(self._root, name), notice.begun[-1].at_s
         if said.get("resumed") and began_s + STARTING_S < float(said.get("since") or 0) <= self._now():
             return "idle"  # the program was killed in the middle of that turn
-        at_s = self._interrupted_at(said["record"]) if said.get("record") else None
+        record = said.get("record")
+        at_s = self._interrupted_at(record) if self._interrupted_at is not None and record else None
         return "busy" if at_s is None or at_s < began_s else "idle"
 
     def _lies(self, name: str, record_id: str) -> bool:
         """Tell whether the prompt lies ready, or was taken and its receipt is not read yet; take back what stays."""
         with saving(self._root):
             text = prompt_files.lying(self._root, name)
-            lies = text is not None and _id_of(text) == record_id
-            is_late = lies and self._now() > _until_of(text or "")
+            given = None if text is None else prompt_files.read(text)
+            lies = given is not None and given["id"] == record_id
+            is_late = given is not None and self._now() > given["until"]
             if lies and not is_late and prompt_files.is_waiting(self._root, name):
                 return True
             if lies and prompt_files.take_back(self._root, name):
@@ -216,20 +212,3 @@ class HookPrompts:
 
 def _name(source: Source) -> str:
     return prompt_files.name_of(source.agent, source.machine, source.session_id)
-
-
-def _id_of(text: str) -> str:
-    return str(_given(text).get("id"))
-
-
-def _until_of(text: str) -> float:
-    until = _given(text).get("until")
-    return float(until) if isinstance(until, int | float) else 0.0
-
-
-def _given(text: str) -> dict[str, object]:
-    try:
-        given = json.loads(text)
-    except ValueError:
-        return {}
-    return given if isinstance(given, dict) else {}

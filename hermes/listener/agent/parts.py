@@ -13,7 +13,7 @@ from hermes.agents.opencode.plugin_prompts import PluginPrompts
 from hermes.agents.opencode2.client import OpenCode2Server
 from hermes.agents.opencode2.discovery import NAME, Address, at, found_by
 from hermes.agents.prompting import HasPrompts, without_server
-from hermes.agents.registry import ADAPTERS, BY_HOOK, INTERRUPTED_AT, PROMPT_ABILITIES
+from hermes.agents.registry import ADAPTERS, BY_HOOK
 from hermes.agents.server import AgentServer
 from hermes.config.settings import Config
 from hermes.listener.agent.arrivals import Arrivals
@@ -30,7 +30,6 @@ from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.model.chat_memory import Followed
-from hermes.storage.home import Home
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def agent_parts(
     ways: dict[str, HasPrompts] = {
         **servers,
         without_server(AGENT): plugins,
-        **_by_hook(kept, store.home, machine),
+        **{without_server(agent): HookPrompts(agent, home=store.home, host=machine, kept=kept) for agent in BY_HOOK},
     }
     projects = config.prompts.projects
     prompting = Prompting(kept, ways, servers, store, config.prompts.writable)
@@ -90,22 +89,6 @@ def agent_parts(
     return AgentParts(
         tuple(servers.values()), hooks, errands, inbox, strays, tuple(followers), prompting, listing, ways
     )
-
-
-def _by_hook(kept: Kept, home: Home, host: str) -> dict[str, HookPrompts]:
-    """Return the ways of prompts to the agents without a server."""
-    return {
-        without_server(agent): HookPrompts(
-            agent,
-            name,
-            PROMPT_ABILITIES[agent],
-            home=home,
-            host=host,
-            kept=kept,
-            interrupted_at=INTERRUPTED_AT.get(agent, lambda _: None),
-        )
-        for agent, name in BY_HOOK.items()
-    }
 
 
 def _servers(

@@ -15,7 +15,6 @@ from hermes.core import notices, prompts
 from hermes.core.notices import NoticeRules, Post
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
-from hermes.listener.agent import hook_prompts
 from hermes.listener.agent.hook_prompts import HELD_S, LIES_S, LOST_S, STARTING_S, HookPrompts
 from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.kept import Kept
@@ -53,7 +52,7 @@ class House:
         self.kept = Kept(self.store, NoticeRules(has_prompts=True), Wakes())
         self.turns = TurnReports(self.kept)
         home, kept = self.store.home, self.kept
-        self.way = HookPrompts(AGENT, "oh-my-pi", CAN, home=home, host="laptop", kept=kept, sleep=self.sleep)
+        self.way = HookPrompts(AGENT, home=home, host="laptop", kept=kept, sleep=self.sleep)
         self.held: int | None = None
         self.takes_stop = False
 
@@ -415,7 +414,7 @@ async def test_no_session_is_begun_from_the_phone(house: House) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"until": "x"}'])
 def test_a_damaged_file_is_no_prompt_of_ours(text: str) -> None:
     """It is replaced by the next one."""
-    assert (hook_prompts._id_of(text), hook_prompts._until_of(text)) == ("None", 0.0)
+    assert prompt_files.read(text) is None
 
 
 async def test_nothing_is_laid_for_a_session_that_has_just_ended(house: House) -> None:
@@ -438,6 +437,6 @@ async def test_the_settings_of_an_agent_keep_files(house: House, tmp_path: Path)
     source, plan = replace(SOURCE, directory=str(tmp_path)), str(tmp_path / "plan.md")
     excludes = await house.way.exclusions(source)
     assert not excludes(plan)
-    way = HookPrompts("claude-code", "Claude Code", CAN, home=house.store.home, host="laptop", kept=house.kept)
+    way = HookPrompts("claude-code", home=house.store.home, host="laptop", kept=house.kept)
     excludes = await way.exclusions(source)
     assert excludes(plan)
