@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
+from hermes.core.answer_clock import AnswerableClock, AnswerTimes
 from hermes.core.notices import NoticeRules
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
@@ -38,7 +38,7 @@ TTL_S = 1800.0
 
 def a_book(store: FileStore, *, chat_id: int = CHAT_ID) -> Entries:
     """A book that is open; its answerable clock stands at 0."""
-    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=store.now)
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), ttl_s=TTL_S, now=store.now)
     made = Entries(store, times, chat_id=chat_id)
     at_once(made.open())
     return made
@@ -60,7 +60,7 @@ def taps_and_texts(
     """Return what takes in taps and texts, without prompts; the store has no records yet."""
     topics = topics_of(book, outbox, messenger)
     kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, topics, {}, ())
-    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), ttl_s=TTL_S, now=book.now)
     notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,), has_prompts=True)
     return taps, Texts(book, outbox, messenger, commands_of(book, look, messenger), prompts_off, topics, kept)
@@ -83,7 +83,7 @@ def commands_of(book: Entries, look: Look, messenger: Messenger) -> Commands:
 
 def presence_of(book: Entries) -> Presence:
     """Return where the person is, for whom nothing waits."""
-    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), Pace(TTL_S), now=book.now)
+    times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), ttl_s=TTL_S, now=book.now)
     return Presence(Memory(book.store, ChatMemory(7)), times, book, no_records(book).notices)
 
 

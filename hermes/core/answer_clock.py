@@ -97,16 +97,8 @@ class AnswerableClock:
         return replace(timing, until_s=now_s + max(0.0, self.left_s(timing) or 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The time to answer, and the time before the first reminder (None: no reminders), in seconds."""
-
-    ttl_s: float
-    remind_s: float | None = None
-
-
-def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
-    """Return the step that is due for an open ask, or None.
+def due(entry: Entry, clock: AnswerableClock, remind_s: float | None) -> Due | None:
+    """Return the step that is due for an open ask, or None. `remind_s` is as in `reminders`.
 
     An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
     """
@@ -114,7 +106,7 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
     if entry.state.phase != "open" or entry.state.joining is not None or entry.timing.away_at is not None:
         return None
     if left_s is None:
-        return "remind" if entry.ask.answerable and _lacks_reminder(entry.timing, clock, pace) else None
+        return "remind" if entry.ask.answerable and _lacks_reminder(entry.timing, clock, remind_s) else None
     if not entry.ask.answerable:
         # A person can do nothing about this ask, so it expires without reminders and without a final call.
         return "expire" if left_s <= 0 else None
@@ -123,7 +115,7 @@ def due(entry: Entry, clock: AnswerableClock, pace: Pace) -> Due | None:
             return "call"
         sent = any(side.kind == "final_call" for side in entry.phone.sides)
         return "expire" if sent and left_s <= 0 else None
-    return "remind" if _lacks_reminder(entry.timing, clock, pace) else None
+    return "remind" if _lacks_reminder(entry.timing, clock, remind_s) else None
 
 
 def call_lead_s(timing: Timing) -> float:
@@ -133,18 +125,18 @@ def call_lead_s(timing: Timing) -> float:
     return min((timing.expires_at - timing.set_at) / 3, LONGEST_CALL_S)
 
 
-def _lacks_reminder(timing: Timing, clock: AnswerableClock, pace: Pace) -> bool:
-    return reminders(timing, clock, pace) > timing.reminded
+def _lacks_reminder(timing: Timing, clock: AnswerableClock, remind_s: float | None) -> bool:
+    return reminders(timing, clock, remind_s) > timing.reminded
 
 
-def reminders(timing: Timing, clock: AnswerableClock, pace: Pace) -> int:
+def reminders(timing: Timing, clock: AnswerableClock, remind_s: float | None) -> int:
     """Return how many reminders are due: the first after `remind_s`, each further one after twice the last pause.
 
-    They can be more than one further, if the setting was changed.
+    They can be more than one further, if the setting was changed. None: there are no reminders.
     """
-    if pace.remind_s is None or timing.set_at is None:
+    if remind_s is None or timing.set_at is None:
         return 0
-    return int(math.log2(max(0.0, clock.counted_s - timing.set_at) / pace.remind_s + 1))
+    return int(math.log2(max(0.0, clock.counted_s - timing.set_at) / remind_s + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +158,24 @@ class Quiet:
 class AnswerTimes:
     """The timings of asks, by one answerable clock. `now` is the epoch clock; no phone rings in the `quiet` hours.
 
+    `ttl_s` is the time to answer, and `remind_s` the time before the first reminder (None: no reminders).
     `at_desk_s`: how long things wait for a person at the desk, unless the person `is_away`.
     """
 
     def __init__(
         self,
         clock: AnswerableClock,
-        pace: Pace,
         *,
+        ttl_s: float,
         now: Callable[[], float],
         quiet: Quiet | None = None,
+        remind_s: float | None = None,
         at_desk_s: float = 0.0,
         is_away: bool = False,
     ) -> None:
         self.clock = clock
-        self.pace = pace
+        self.remind_s = remind_s
+        self._ttl_s = ttl_s
         self.at_desk_s = at_desk_s
         self.is_away = is_away
         self._now = now
@@ -189,7 +184,7 @@ class AnswerTimes:
     def started(self, entry: Entry, extra_s: float = 0.0) -> Timing:
         """Return the timing of an ask whose time to answer starts (again) now; it is `extra_s` longer than usual."""
         timing = entry.timing if entry.timing.posted_s is not None else None
-        ttl_s = self.pace.ttl_s if entry.ask.ttl_s is None else entry.ask.ttl_s
+        ttl_s = self._ttl_s if entry.ask.ttl_s is None else entry.ask.ttl_s
         is_quiet = self.is_quiet()
         begun = self.clock.started(now_s=self._now(), ttl_s=ttl_s + extra_s, timing=timing, stands=is_quiet)
         return replace(begun, until_s=None) if is_quiet else begun  # nobody knows when the clock goes on

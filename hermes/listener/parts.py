@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes.chat.tls import tls_context
 from hermes.config.settings import AGENT_ONLY, Config, Questions
-from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace, Quiet
+from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Quiet
 from hermes.errors import ConfigError
 from hermes.hook import spool
 from hermes.listener.agent.parts import AgentParts, agent_parts
@@ -100,7 +100,8 @@ def _times(questions: Questions, memory: Memory | None, store: Store, monotonic:
     hours = questions.quiet_hours
     return AnswerTimes(
         AnswerableClock(0.0 if memory is None else memory.at.answerable_s, monotonic=monotonic),
-        Pace(questions.ttl, questions.remind_at),
+        ttl_s=questions.ttl,
+        remind_s=questions.remind_at,
         now=store.now,
         quiet=None if hours is None else Quiet(hours.start, hours.end, questions.zone),
         at_desk_s=questions.post_after,

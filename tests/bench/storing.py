@@ -12,7 +12,7 @@ from hermes import disk
 from hermes.chat.bot import Bot
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look
-from hermes.core.answer_clock import AnswerableClock, AnswerTimes, Pace
+from hermes.core.answer_clock import AnswerableClock, AnswerTimes
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_memory import Memory
@@ -80,7 +80,7 @@ def _book(root: Path, count: int) -> Entries:
 
 
 def _times() -> AnswerTimes:
-    return AnswerTimes(AnswerableClock(0.0, monotonic=time.monotonic), Pace(1800.0), now=time.time)
+    return AnswerTimes(AnswerableClock(0.0, monotonic=time.monotonic), ttl_s=1800.0, now=time.time)
 
 
 def _entry(entry_id: str) -> Entry:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Pace, Quiet, call_lead_s, due, reminders
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Quiet, call_lead_s, due, reminders
 from hermes.core.dialog import start, step
 from hermes.model.actions import Pick
 from hermes.model.entry import Entry, Side, Timing
@@ -72,16 +72,15 @@ def test_a_long_step_means_that_the_process_stood_still(clock: AnswerableClock, 
 def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: Watch) -> None:
     """Two thirds of its time pass in silence, then the final call, then the end, if the call was sent."""
     asked = posted(clock, 300)
-    pace = Pace(300)
     run(clock, watch, 199)
-    assert due(asked, clock, pace) is None
+    assert due(asked, clock, None) is None
     run(clock, watch, 1)
-    assert due(asked, clock, pace) == "call"
+    assert due(asked, clock, None) == "call"
     called = replace(asked, timing=replace(asked.timing, called=True))
     run(clock, watch, 500)
-    assert due(called, clock, pace) is None, "the call could not be sent: nothing expires"
+    assert due(called, clock, None) is None, "the call could not be sent: nothing expires"
     sent = replace(called, phone=replace(called.phone, sides=(Side("final_call", 9),)))
-    assert due(sent, clock, pace) == "expire"
+    assert due(sent, clock, None) == "expire"
 
 
 def test_no_time_from_before_an_ask_is_counted_against_it(clock: AnswerableClock, watch: Watch) -> None:
@@ -127,32 +126,32 @@ def test_nothing_is_due_before_the_post_or_while_an_answer_is_on_its_way(clock: 
     """`sending` never expires, nor does a text that is being joined."""
     assert clock.left_s(Timing()) is None
     assert call_lead_s(Timing()) == 0.0
-    assert due(entry(ASK, start(ASK)), clock, Pace(10)) is None
+    assert due(entry(ASK, start(ASK)), clock, None) is None
     late = replace(posted(clock, 0), timing=clock.started(now_s=0, ttl_s=-5))
-    assert due(late, clock, Pace(10)) == "call"
+    assert due(late, clock, None) == "call"
     sending = step(ASK, late.state, Tapped(1, 1.0, ANN, Pick(0, 0), 0)).state
-    assert due(replace(late, state=sending), clock, Pace(10)) is None
+    assert due(replace(late, state=sending), clock, None) is None
     joining = step(ASK, late.state, Texted(1, 1.0, ANN, 5, "w" * 3000, "reply")).state
-    assert due(replace(late, state=joining), clock, Pace(10)) is None
+    assert due(replace(late, state=joining), clock, None) is None
 
 
 def test_what_nobody_can_answer_here_leaves_the_phone_in_time(clock: AnswerableClock, watch: Watch) -> None:
     """Only the desk can answer it: no reminder and no final call, since there is nothing to do about it."""
     one = posted(clock, ttl_s=300)
     shown = replace(one, ask=replace(one.ask, answerable=False))
-    pace = Pace(300, remind_s=10)
+    remind_s = 10
     run(clock, watch, 299)
-    assert due(shown, clock, pace) is None
+    assert due(shown, clock, remind_s) is None
     run(clock, watch, 1)
-    assert due(shown, clock, pace) == "expire"
+    assert due(shown, clock, remind_s) == "expire"
 
 
 def test_reminders_come_after_growing_pauses(clock: AnswerableClock, watch: Watch) -> None:
     """After one, three and seven times the first pause."""
-    asked, pace, at = posted(clock), Pace(3600, 60), []
+    asked, remind_s, at = posted(clock), 60, []
     for second in range(1, 500):
         run(clock, watch, 1)
-        if due(asked, clock, pace) == "remind":
+        if due(asked, clock, remind_s) == "remind":
             at.append(second)
             asked = replace(asked, timing=replace(asked.timing, reminded=asked.timing.reminded + 1))
     assert at == [60, 180, 420]
@@ -169,13 +168,13 @@ def test_a_touch_starts_the_time_anew(clock: AnswerableClock, watch: Watch) -> N
 
 def test_no_limit_holds_until_a_person_sets_one(clock: AnswerableClock, watch: Watch) -> None:
     """Reminders go on, and the ask never ends; another touch keeps that, an hour more ends it."""
-    times = AnswerTimes(clock, Pace(ttl_s=300, remind_s=100), now=lambda: 110.0)
+    times = AnswerTimes(clock, ttl_s=300, remind_s=100, now=lambda: 110.0)
     endless = replace(posted(clock), timing=times.touched(posted(clock), math.inf))
     assert (endless.timing.expires_at, endless.timing.until_s) == (None, None)
-    assert due(endless, clock, times.pace) is None
+    assert due(endless, clock, times.remind_s) is None
     run(clock, watch, 100_000)
-    assert due(endless, clock, times.pace) == "remind"
-    assert due(endless, clock, Pace(ttl_s=300)) is None
+    assert due(endless, clock, times.remind_s) == "remind"
+    assert due(endless, clock, None) is None
     assert times.touched(endless, 0.0).expires_at is None
     assert times.touched(endless, 3600.0).until_s == 110.0 + 3900
 
@@ -184,17 +183,17 @@ def test_reminders_of_a_question_without_a_limit_begin_again_with_each_touch(
     clock: AnswerableClock, watch: Watch
 ) -> None:
     """The person was just here: no reminder is due at once, let alone all those of hours, one right after the other."""
-    times = AnswerTimes(clock, Pace(ttl_s=300, remind_s=100), now=lambda: 110.0)
+    times = AnswerTimes(clock, ttl_s=300, remind_s=100, now=lambda: 110.0)
     entry = posted(clock)
     for extra_s in (math.inf, 0.0):
         run(clock, watch, 10_000)
         entry = replace(entry, timing=times.touched(replace(entry, timing=replace(entry.timing, reminded=5)), extra_s))
         assert (entry.timing.reminded, entry.timing.expires_at) == (0, None)
-        assert due(entry, clock, times.pace) is None
+        assert due(entry, clock, times.remind_s) is None
         run(clock, watch, 98)
-        assert due(entry, clock, times.pace) is None
+        assert due(entry, clock, times.remind_s) is None
         run(clock, watch, 2)
-        assert due(entry, clock, times.pace) == "remind"
+        assert due(entry, clock, times.remind_s) == "remind"
 
 
 def test_quiet_hours_may_pass_midnight() -> None:
@@ -230,7 +229,7 @@ def test_no_time_passes_while_the_machine_is_away(clock: AnswerableClock, watch:
     away = replace(asked, timing=clock.missed(asked.timing))
     assert clock.missed(away.timing) == away.timing
     run(clock, watch, 100)
-    assert due(away, clock, Pace(60)) is None
+    assert due(away, clock, None) is None
     back = clock.back(away.timing, now_s=1000.0)
     assert (clock.left_s(back), back.away_at) == (left_s, None)
     assert back.until_s == 1000.0 + (left_s or 0.0)
@@ -250,4 +249,4 @@ def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
     endless = replace(away, expires_at=None, until_s=None)
     back = clock.back(endless, now_s=200.0)
     assert (back.away_at, back.expires_at, back.until_s) == (None, None, None)
-    assert reminders(back, clock, Pace(60, remind_s=30)) == 0
+    assert reminders(back, clock, 30) == 0

@@ -13,7 +13,7 @@ import pytest
 from hermes.agents.registry import ADAPTERS
 from hermes.chat.screens.screen import Look
 from hermes.config.settings import Matching
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Pace
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes
 from hermes.errors import Conflict
 from hermes.listener.agent.errands import Errands
 from hermes.listener.agent.hooks import WaitingHooks
@@ -51,7 +51,7 @@ class Book:
         self.root = root
         self.steady_s = 0.0
         clock = AnswerableClock(0.0, monotonic=lambda: self.steady_s)
-        self.times = AnswerTimes(clock, Pace(TTL_S), now=lambda: NOW_S)
+        self.times = AnswerTimes(clock, ttl_s=TTL_S, now=lambda: NOW_S)
         self.entries = Entries(YieldingStore(Home(root, now=lambda: NOW_S)), self.times, chat_id=CHAT_ID)
 
     async def asked(self) -> Entry:

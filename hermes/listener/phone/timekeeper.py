@@ -105,9 +105,9 @@ class Timekeeper:
     async def _look_at(self, entry: Entry) -> None:
         """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""
         left_s = self._times.clock.left_s(entry.timing)
-        match answer_clock.due(entry, self._times.clock, self._times.pace):
+        match answer_clock.due(entry, self._times.clock, self._times.remind_s):
             case "remind":
-                reminded = answer_clock.reminders(entry.timing, self._times.clock, self._times.pace)
+                reminded = answer_clock.reminders(entry.timing, self._times.clock, self._times.remind_s)
                 timing = replace(entry.timing, reminded=reminded)
                 await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
             case "call":
