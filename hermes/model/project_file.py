@@ -34,10 +34,3 @@ class ProjectFile:
 
     name: str
     content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class NotFetched:
-    """The file is not sent, for this reason."""
-
-    fault: FileFault

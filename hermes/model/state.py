@@ -122,7 +122,7 @@ class Toast:
 
 
 Hint = Literal["no_such_option", "which_question", "settled", "taken"]
-"""A short new message that explains why a text from the person changed nothing."""
+"""Why a text from the person changed nothing; a short new message explains it."""
 
 
 @dataclass(frozen=True, slots=True)

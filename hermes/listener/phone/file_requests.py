@@ -21,7 +21,7 @@ from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.model.ask import Source
 from hermes.model.events import Text
-from hermes.model.project_file import NotFetched
+from hermes.model.project_file import ProjectFile
 from hermes.model.prompt import Target
 
 log = logging.getLogger(__name__)
@@ -102,8 +102,8 @@ class FileRequests:
         found = await asyncio.to_thread(project_file.fetch, directory, path, excludes=excludes, private=private)
         if await self._entries.store.is_phone_locked():
             return None
-        if isinstance(found, NotFetched):
-            return screens.not_fetched(path, target, found.fault)
+        if not isinstance(found, ProjectFile):
+            return screens.not_fetched(path, target, found)
         caption, file = screens.fetched(path, target), (one_line(found.name) or "file", found.content)
         await self._outbox.upload(text.chat_id, caption, file, reply_to=text.message_id)
         return None

@@ -23,7 +23,7 @@ from typing import Final
 from hermes.agents.prompting import Excludes
 from hermes.core.secret_files import is_secret
 from hermes.hook.starting import built_environment
-from hermes.model.project_file import MOST_BYTES, FileFault, NotFetched, ProjectFile
+from hermes.model.project_file import MOST_BYTES, FileFault, ProjectFile
 
 PROGRAMS: Final = "/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin"
 GIT_S: Final = 10.0
@@ -45,7 +45,7 @@ def fetch(
     excludes: Excludes,
     private: Iterable[Path] = (),
     programs: str = PROGRAMS,
-) -> ProjectFile | NotFetched:
+) -> ProjectFile | FileFault:
     """Return the file with this path, absolute or from the folder of the project; blocks until it is read.
 
     `excludes` knows the agent's permissions, `private` are the files and folders that are Hermes' own, and
@@ -54,11 +54,11 @@ def fetch(
     try:
         return _fetched(project, path, excludes, private, programs)
     except _RefusedError as refused:
-        return NotFetched(refused.fault)
+        return refused.fault
     except (FileNotFoundError, NotADirectoryError):
-        return NotFetched("missing")
+        return "missing"
     except (OSError, ValueError):  # the second: a zero byte in the path
-        return NotFetched("unreadable")
+        return "unreadable"
 
 
 def _fetched(project: str, path: str, excludes: Excludes, private: Iterable[Path], programs: str) -> ProjectFile:

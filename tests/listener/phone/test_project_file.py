@@ -18,7 +18,7 @@ import pytest
 
 from hermes.agents.prompting import nothing_excluded
 from hermes.listener.phone import project_file
-from hermes.model.project_file import MOST_BYTES, NotFetched, ProjectFile
+from hermes.model.project_file import MOST_BYTES, ProjectFile
 
 if TYPE_CHECKING:
     from hermes.model.project_file import FileFault
@@ -44,8 +44,8 @@ def shop(tmp_path: Path) -> Path:
 def fault(project: Path, path: str) -> FileFault:
     """Why this path is not sent."""
     found = fetch(str(project), path)
-    assert isinstance(found, NotFetched), found
-    return found.fault
+    assert isinstance(found, str), found
+    return found
 
 
 def test_a_file_is_fetched_by_every_way_that_leads_to_it(shop: Path) -> None:
@@ -74,10 +74,10 @@ def test_what_the_permissions_exclude_stays(shop: Path) -> None:
 
     ways = ("src/a.py", "src/../src/a.py", "link.py", "folder/a.py", "pipe", str(shop.parent / "alias" / "empty.txt"))
     for way in ways:
-        assert fetch(str(shop), way, excludes=excludes) == NotFetched("excluded")
-    assert fetch(str(shop.parent / "alias"), "empty.txt", excludes=excludes) == NotFetched("excluded")
+        assert fetch(str(shop), way, excludes=excludes) == "excluded"
+    assert fetch(str(shop.parent / "alias"), "empty.txt", excludes=excludes) == "excluded"
     asked.clear()
-    assert fetch(str(shop), "empty.txt", excludes=excludes) == NotFetched("empty")
+    assert fetch(str(shop), "empty.txt", excludes=excludes) == "empty"
     assert asked == [str(shop / "empty.txt")]
 
 
@@ -165,8 +165,8 @@ def test_what_is_hermes_own_stays(shop: Path) -> None:
     (shop.parent / "alias").symlink_to(shop)
     private = (shop.parent / "alias" / "state", shop / "token", shop / "gone")
     for name in ("token", "also", "state/a.json", "link/a.json"):
-        assert fetch(str(shop), name, private=private) == NotFetched("secret"), name
-    assert fetch(str(shop / "state"), "a.json", private=private) == NotFetched("secret")
+        assert fetch(str(shop), name, private=private) == "secret", name
+    assert fetch(str(shop / "state"), "a.json", private=private) == "secret"
     for name in ("src/a.py", "odd/state/a.json"):
         assert isinstance(fetch(str(shop), name, private=private), ProjectFile)
 
@@ -186,7 +186,7 @@ def test_what_is_hidden_stays_if_the_project_contains_the_home_folder(
     monkeypatch.setenv("HOME", str(tmp_path / "me"))
     root = str(home / project)
     for name in (".config/gh/hosts.yml", ".history", "shop/.github/ci.yml", "link"):
-        assert fetch(root, str(home / name)) == NotFetched("secret"), name
+        assert fetch(root, str(home / name)) == "secret", name
     assert isinstance(fetch(root, str(home / "plan.md")), ProjectFile)
     assert isinstance(fetch(str(home / "shop"), ".github/ci.yml"), ProjectFile)
 
@@ -229,7 +229,7 @@ def test_what_git_ignores_stays(shop: Path) -> None:
     assert {one: fault(shop, one) for one in ignored} == dict.fromkeys(ignored, "ignored")
     assert isinstance(fetch(str(shop), "keep.log"), ProjectFile)
     assert isinstance(fetch(str(shop), "-q"), ProjectFile)
-    assert fetch(str(shop / "src"), "local.py") == NotFetched("ignored")
+    assert fetch(str(shop / "src"), "local.py") == "ignored"
     subprocess.run(["git", "init", "--quiet", "inner"], cwd=shop, check=True)
     (shop / "inner" / ".git" / "info" / "exclude").write_text("c\n")
     (shop / "inner" / "c").write_text("x")
@@ -242,7 +242,7 @@ def test_without_a_repository_nothing_is_ignored_and_without_git_nothing_is_sent
     plain.mkdir()
     (plain / "a").write_text("x")
     assert isinstance(fetch(str(plain), "a", programs="/nowhere"), ProjectFile)
-    assert fetch(str(shop), "src/a.py", programs="/nowhere") == NotFetched("unchecked")
+    assert fetch(str(shop), "src/a.py", programs="/nowhere") == "unchecked"
     (shop / ".git" / "HEAD").write_text("damaged")
     (shop / ".git" / "config").write_text("[[")
     assert fault(shop, "src/a.py") == "unchecked"
