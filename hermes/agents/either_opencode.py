@@ -64,25 +64,11 @@ class EitherServer:
         return self._now.prompts
 
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-        """Connect to the version that answers, and yield what the events tell until the stream breaks.
-
-        They are tried in the order of `connect`.
-        """
-        for server in (self._first, self._second):
-            is_connected = False
-            try:
-                async with contextlib.aclosing(server.listen()) as stream:
-                    async for one in stream:
-                        is_connected = self._has_connected = True
-                        self._now = server
-                        yield one
-            except Unauthorized:
-                raise
-            except AgentRefused:
-                if is_connected or server is self._second:
-                    raise
-            else:
-                return
+        """Connect to the version that answers, and yield what the events tell until the stream breaks."""
+        await self.connect()
+        async with contextlib.aclosing(self._now.listen()) as stream:
+            async for one in stream:
+                yield one
 
     async def directories(self, since_s: float) -> tuple[str, ...]:
         return await self._now.directories(since_s)
