@@ -72,7 +72,11 @@ def translated(what: str) -> Iterator[None]:
 
 
 class Api:
-    """The connections to one server. Its methods raise the errors that `OpenCodeServer` lists."""
+    """The connections to one server.
+
+    Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
+    NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
+    """
 
     def __init__(
         self,

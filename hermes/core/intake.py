@@ -132,7 +132,6 @@ def place(signal: AskSignal, known: Known) -> tuple[Placed, ...]:
 
 
 def _runs_on(message_id: str | None, quiet: Quiet) -> bool:
-    """Tell whether the turn of the ask with this message runs on."""
     return quiet.but_turn != "" and message_id == quiet.but_turn
 
 

@@ -192,7 +192,6 @@ def _still(target: Target, known: Sessions) -> Target | None:
 
 
 def _of_notice(notice: Notice, known: Sessions) -> Target | None:
-    """Return the session of a notice."""
     if notice.turn is not None:
         return _of_turn(notice.turn, known)
     retry = notice.retry if notice.retry_shown is None else notice.retry_shown.retry

@@ -210,7 +210,6 @@ class Listener:
 
     @asynccontextmanager
     async def _alone(self, command: str) -> AsyncIterator[None]:
-        """Hold the locks of the store and of the bot."""
         phone = self._given.config.phone
         bot_id = None if phone is None or self._store.is_shared else phone.bot_id
         self._locks = Locks(self._store, bot_id, process_lock.named(command, self._store.home.root))

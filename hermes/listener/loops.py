@@ -343,7 +343,6 @@ class Loops:
 
 
 def _due(entry: Entry) -> tuple[Worker, ...]:
-    """Return the workers that have something to do about the state of this entry."""
     match entry.state.phase:
         case "matching":
             return ("errand",)

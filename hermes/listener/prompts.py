@@ -133,7 +133,6 @@ def _is_of(prompt: Prompt, turn: Turn) -> bool:
 
 
 def _is_with_agent(prompt: Prompt) -> bool:
-    """Tell whether it was sent, and is not over."""
     return prompt.phase in prompts.WITH_AGENT and prompt.tries > 0
 
 

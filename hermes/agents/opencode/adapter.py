@@ -3,9 +3,6 @@
 A request object arrives in three ways: from the plugin's hook (`read`), in the event stream (`read_event`) and in the
 lists of pending requests (`read_request`, `read_permission_request`). A payload of another shape raises a PayloadError
 that names the place. Because errors are logged, it contains no value from the payload, except an unknown event type.
-
-Labels are kept exactly, with one exception: JSON can carry half of a surrogate pair, but UTF-8 cannot. Each such half
-becomes U+FFFD here, so that later code can encode every text. An option is still identified by its index.
 """
 
 from __future__ import annotations

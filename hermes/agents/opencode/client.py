@@ -43,11 +43,7 @@ _ONE_LIST = (1, 18, 33)  # the first version that was seen to list the sessions 
 
 
 class OpenCodeServer(Client):
-    """A configured server.
-
-    Every method raises AgentAway (not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
-    NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
-    """
+    """A configured server. Its methods raise what those of `Api` raise, unless their docstrings say otherwise."""
 
     agent = AGENT
     longest_pause_s = LONGEST_S

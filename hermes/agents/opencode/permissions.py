@@ -168,7 +168,6 @@ def _line(permission: Permission, command: str) -> str:
 
 
 def _quiet(value: object) -> Record:
-    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 

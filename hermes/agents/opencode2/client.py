@@ -48,8 +48,7 @@ _SWEPT_AFTER_S: Final = 3600.0
 class OpenCode2Server(Client):
     """A server, found again at each connection. It sends no event if nothing happens, only heartbeats.
 
-    Every method raises AgentAway (no server, not reachable, too slow, 5xx: trying again can help), Unauthorized (401),
-    NotThere (404) or AgentRefused (any other refusal, an answer of another shape), unless its docstring says otherwise.
+    Its methods raise what those of `Api` raise, and AgentAway without a server, unless their docstrings say otherwise.
     """
 
     agent = adapter.AGENT

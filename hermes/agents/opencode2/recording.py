@@ -204,7 +204,6 @@ async def record(address: Address) -> Json:
 
 
 def _records(listed: object) -> list[Json]:
-    """Return the objects in the list of an answer."""
     data = listed.get("data") if isinstance(listed, dict) else None
     return [one for one in data if isinstance(one, dict)] if isinstance(data, list) else []
 

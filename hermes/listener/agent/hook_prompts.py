@@ -157,7 +157,6 @@ class HookPrompts:
             prompt_files.lay(self._root, name, json.dumps(given | {"until": self._now() + LIES_S}))
 
     async def stop(self, source: Source) -> bool:
-        """End the turn that runs, if the agent can be told so; return whether it was told."""
         name, notice = _name(source), self._notices.of_session(self.agent, source.session_id)
         is_running = prompt_files.is_waiting(self._root, name) and self._state(name, notice) == "busy"
         if not self.can.stops or not is_running or prompt_files.lying(self._root, name) is not None:
@@ -180,7 +179,6 @@ class HookPrompts:
         return notice.turn.words if notice is not None and notice.turn is not None else ""
 
     async def exclusions(self, source: Source) -> Excludes:
-        """Return which files the agent's settings keep from it."""
         read = EXCLUSIONS.get(self.agent)
         if read is None:
             return nothing_excluded
