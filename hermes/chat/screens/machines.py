@@ -1,16 +1,18 @@
-"""The answer to /status, and the messages about a database that cannot be reached."""
+"""The answers to /status, /away and /desk, and the messages about a database that cannot be reached. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from hermes.chat.screens.screen import Look, Screen, clock, computer, draw, note, project, subject
+from hermes.chat.screens.screen import Look, Screen, clock, computer, draw, note, project, span, subject
 from hermes.chat.screens.text import Line, Span, line, phrase
 from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 
 _NAME = 40
+AWAY: Final = note("🚶 You are away: questions and notices come here at once, until you send /desk.")
+"""The answer to /away."""
 STORE_AWAY: Final = note(
     "⚠️ I can't reach the database of your machines. What agents ask waits there, and taps don't count yet."
 )
@@ -57,3 +59,23 @@ def _machines(machines: Sequence[Machine], now_s: float, look: Look) -> list[Lin
         else:
             lines += [line("💻 ", name, " · has the phone" if one.is_phone else ""), *_servers(one.servers)]
     return lines
+
+
+def at_desk(post_after_s: float, machine: str) -> Screen:
+    """Return the answer to /desk: how long things wait at the computer, or how to let them wait."""
+    if post_after_s:
+        waiting = f"🖥 Questions and notices wait {span(post_after_s)} for you at the computer, then they come here."
+        return note(waiting, " When you leave, send /away.")
+    where = computer(machine)
+    setting, section = Span('post_after = "30s"', "code"), Span("[questions]", "code")
+    return note(
+        "🖥 You are at the computer. Questions and notices still come here at once, because nothing is set to wait. "
+        "To let them wait there first, set ", setting, " below ", section, " in the configuration on ", where, ".",
+    )  # fmt: skip
+
+
+def in_status(*, is_away: bool, post_after_s: float) -> str:
+    """Return the line of /status, "" if nothing ever waits."""
+    if is_away:
+        return "🚶 You are away: everything comes at once (/desk ends that)"
+    return f"🖥 Everything waits {span(post_after_s)} at the computer first (/away ends that)" if post_after_s else ""

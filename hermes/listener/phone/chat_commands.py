@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from hermes.chat.bot import Bot
-from hermes.chat.screens import hints, presence as presence_words
-from hermes.chat.screens.machines import status
+from hermes.chat.screens import hints
+from hermes.chat.screens.machines import AWAY, at_desk, in_status, status
 from hermes.chat.screens.screen import Look, Screen
 from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import ChatAway, ChatError, StoreError
@@ -178,10 +178,10 @@ class Commands:
                 return hints.locked(self._messenger.machine)
             case "away":
                 await self._presence.say(is_away=True)
-                return presence_words.AWAY
+                return AWAY
             case "desk":
                 await self._presence.say(is_away=False)
-                return presence_words.at_desk(self._presence.times.at_desk_s, self._messenger.machine)
+                return at_desk(self._presence.times.at_desk_s, self._messenger.machine)
             case "status":
                 return self._status()
             case _:
@@ -189,7 +189,7 @@ class Commands:
 
     def _status(self) -> Screen:
         times, machines, now_s = self._presence.times, self._machines.all, self._entries.now()
-        presence = presence_words.in_status(is_away=times.is_away, post_after_s=times.at_desk_s)
+        presence = in_status(is_away=times.is_away, post_after_s=times.at_desk_s)
         return status(self._open(), self._messenger.machine, self._connected, machines, presence, now_s, self._look)
 
     def _open(self) -> list[Entry]:
