@@ -81,7 +81,7 @@ class Prompting:
         if has is None:
             return await self._given_up(prompt, "this Hermes no longer follows that agent")
         try:
-            return await self._do(order, prompt, prompt.target, await has.way())
+            return await self._do(order, prompt, prompt.target, has)
         except AgentAway:
             await self._prompts.apply(prompt_id, Unreached())
             raise
@@ -91,15 +91,16 @@ class Prompting:
         return await self._happen(prompt, Seen(self._prompts.now(), Sight("gone", reason=reason)))
 
     async def _do(
-        self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, way: PromptWay
+        self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, has: HasPrompts
     ) -> float:
+        if isinstance(order, MakeSession):
+            try:
+                made = SessionMade(await (await has.way()).new_session(target.source.directory))
+                return await self._happen(prompt, made)
+            except AgentRefused as error:
+                return await self._happen(prompt, Declined(_why(error)))
+        way = await has.way()
         match order:
-            case MakeSession():
-                try:
-                    made = SessionMade(await way.new_session(target.source.directory))
-                    return await self._happen(prompt, made)
-                except AgentRefused as error:
-                    return await self._happen(prompt, Declined(_why(error)))
             case Look(pause_s):
                 return await self._look(prompt, target, way, pause_s)
             case Send():

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agents.prompting import way_name, without_server
+from hermes.agents.prompting import PromptWay, way_name, without_server
 from hermes.core import prompts
 from hermes.core.notices import NoticeRules
 from hermes.core.prompts import STARTS_S
-from hermes.errors import AgentAway
+from hermes.errors import AgentAway, AgentRefused
 from hermes.listener.agent.prompting import BEHIND_LOOK_S, FILE_GONE, Prompting
 from hermes.listener.agent.turn_reports import TurnReports
 from hermes.listener.kept import Kept
@@ -68,6 +68,27 @@ async def test_a_prompt_of_an_agent_that_is_not_followed_any_more_ends(house: Ho
     assert ended is not None
     assert (ended.phase, ended.reason) == ("failed", "this Hermes no longer follows that agent")
     assert await house.prompting.step(prompt.id) is None
+
+
+class Refusing:
+    """A server that refuses its first request, so that nobody knows its way."""
+
+    agent = "opencode"
+
+    async def way(self) -> PromptWay:
+        """Refuse."""
+        raise AgentRefused("refused", said="the password is wrong")
+
+
+async def test_a_new_session_at_a_server_that_refuses_ends_its_prompt(house: House) -> None:
+    """The person hears why."""
+    source = Source("opencode", "laptop", "", directory="/home/dev/shop", server="work")
+    await house.keep(prompts.step(FRESH, Addressed(0.0, replace(TARGET, source=source))))
+    prompting = Prompting(house.kept, {way_name(source): Refusing()}, {}, house.store, ())
+    assert await prompting.step(FRESH.id) == 0.0
+    ended = house.prompts.get(FRESH.id)
+    assert ended is not None
+    assert (ended.phase, ended.reason) == ("failed", "the password is wrong")
 
 
 async def test_a_prompt_behind_another_one_looks_again_by_itself(house: House) -> None:
