@@ -250,3 +250,10 @@ def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
     back = clock.back(endless, now_s=200.0)
     assert (back.away_at, back.expires_at, back.until_s) == (None, None, None)
     assert reminders(back, clock, 30) == 0
+
+
+def test_an_ask_that_was_never_posted_has_no_time_that_a_machine_could_take(clock: AnswerableClock) -> None:
+    """Its time begins with the post; only the absence is noted."""
+    away = clock.missed(Timing())
+    assert away.away_at is not None
+    assert clock.back(away, now_s=200.0) == Timing()

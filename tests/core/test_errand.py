@@ -215,3 +215,17 @@ def test_a_hook_that_waits_takes_the_place_of_one_that_left() -> None:
     story = Story(QUESTION, is_served=False)
     story.learn(HookLeft(), HookSeen(waits=True))
     assert not story.errand.has_left
+
+
+# --- nothing to do ------------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_entry_asks_for_nothing() -> None:
+    """It is open without a request, or on its way without a decision: whatever was done could be wrong."""
+    story = Story(QUESTION)
+    source = replace(story.entry.ask.source, request_id=None)
+    story.entry = replace(story.entry, ask=replace(story.entry.ask, source=source))
+    assert story.learn(Doubted()) is None
+    story = Story(QUESTION)
+    story.entry = replace(story.entry, state=replace(story.entry.state, phase="sending"))
+    assert story.learn(Doubted()) is None

@@ -10,15 +10,30 @@ import pytest
 from hermes.core.dialog import start
 from hermes.core.intake import Create, Heard, Keep, Known, Merge, Tell, of_asks, place
 from hermes.model.answer import Allowed
+from hermes.model.ask import Source
 from hermes.model.entry import Closed
 from hermes.model.errand import NewsCame, RequestCame, SessionBusy, Superseded
-from hermes.model.signals import Announced, Asked, Busy, Dismissed, Quiet, Replied, TurnBegan
+from hermes.model.notice import Turn
+from hermes.model.signals import (
+    Announced,
+    Asked,
+    Busy,
+    Dismissed,
+    Quiet,
+    Replied,
+    SessionEnded,
+    TurnBegan,
+    TurnEnded,
+    TurnStopped,
+)
 from tests import asks
 
 if TYPE_CHECKING:
     from hermes.model.entry import Entry
+    from hermes.model.signals import Signal
     from hermes.model.state import Phase
 
+TURN = Turn(Source("claude-code", "laptop", "ses_1"), "Claude Code", "t1", 0.0, 300.0)
 NEWS = Replied("", "ses_1", Allowed(), call_id="call_1")
 
 
@@ -130,3 +145,17 @@ def test_what_comes_into_a_turn_ends_only_what_other_turns_asked() -> None:
     told = of_asks(TurnBegan("claude-code", "ses_1", "p1", 0.0))
     assert isinstance(told, Quiet)
     assert place(told, Known((first, second), unheard=unheard)) == (Heard("y"), Tell("b", NewsCame(told)))
+
+
+@pytest.mark.parametrize(
+    ("signal", "meant"),
+    [
+        (SessionEnded("claude-code", "ses_1"), Quiet("ses_1")),
+        (TurnStopped("claude-code", "ses_1"), None),
+        (TurnEnded(TURN, ends_asks=True), Quiet("ses_1")),
+        (TurnEnded(TURN), None),
+    ],
+)
+def test_some_ends_of_turns_end_asks(signal: Signal, meant: Quiet | None) -> None:
+    """A session that is over waits for no answer; of a turn, its agent says so."""
+    assert of_asks(signal) == meant

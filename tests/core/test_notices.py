@@ -536,3 +536,8 @@ def test_the_end_of_a_turn_that_the_phone_began_is_told_at_once(rules: NoticeRul
     assert notices.due(notices.busy(told, 310.0), POST_AFTER_S, 301.0) == Post(turn(ended_s=1.0))
     assert notices.due(notices.began(told, "t2", 301.0), POST_AFTER_S, 301.0) == Post(turn(ended_s=1.0))
     assert notices.ended(muted, turn(), RULES, 301.0).phase == "dropped"
+
+
+def test_a_notice_without_a_turn_can_be_dropped() -> None:
+    """That of a muted session has none until one ends."""
+    assert notices.dropped(NEW) == replace(NEW, phase="dropped")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hermes.core import prompt_files, prompts
-from hermes.core.prompt_files import MOST_BYTES, called, kind_of, type_of
+from hermes.core.prompt_files import MOST_BYTES, called, kind_of, strange, type_of
 from hermes.model.ask import Source
 from hermes.model.files import File
 from hermes.model.prompt import Prompt, PromptAbilities, Sight, Target
@@ -212,3 +212,10 @@ def test_a_caption_stands_above_what_was_heard() -> None:
     """And one that is too large is not downloaded."""
     assert prompt_files.heard(prompts.step(prompt(VOICE, text="Listen"), Heard(7, "Fix it"))) == "Listen\nFix it"
     assert prompt(replace(VOICE, size=MOST_BYTES + 1)).phase == "failed"
+
+
+def test_a_strange_file_is_refused_before_its_agent_is_known() -> None:
+    """The agent's own types are named once it is."""
+    file = replace(PICTURE, name="model.stl", mime="model/stl")
+    assert strange(file, None) == f"{called(file)} is of an unknown type"
+    assert strange(file, TARGET).endswith("OpenCode does not take; it takes pictures, PDFs and text files")

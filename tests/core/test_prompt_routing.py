@@ -18,6 +18,7 @@ from hermes.core.prompt_routing import (
     ToSession,
     armed_card,
     is_in,
+    moved,
     offered,
     route,
     target_of,
@@ -397,3 +398,13 @@ def test_a_text_behind_a_single_picture_is_no_part_of_it() -> None:
     """Nor is a picture behind a long text."""
     alone = Sessions([prompt(parts=(Part(40, LONG, 999.0),), due_s=1002.0)], [], [], {"opencode": CAN})
     assert route(picture(), alone) is None
+
+
+def test_only_a_prompt_that_nobody_tried_moves_to_another_process() -> None:
+    """One that was tried may have arrived; one without a session goes nowhere."""
+    waits = prompt(phase="queued")
+    there = moved(waits, "work").target
+    assert there is not None
+    assert there.source == replace(SHOP, server="work")
+    for stays in (prompt(tries=1), prompt(phase="unaddressed", target=None)):
+        assert moved(stays, "work") == stays

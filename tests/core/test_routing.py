@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hermes.core.dialog import start, step
-from hermes.core.routing import Ignore, Tell, ToAsk, route
+from hermes.core.routing import TYPING_S, Ignore, Tell, ToAsk, may_be_late, route
 from hermes.model.actions import Arm, Go, Pick
+from hermes.model.answer import Outcome
 from hermes.model.entry import Phone, Side
 from hermes.model.events import Tapped, Text, Texted
 from tests.asks import ANN, BOB, CHAT_ID, ask, entry, question
@@ -279,3 +280,13 @@ def test_the_pencil_holds_in_a_topic_of_a_group() -> None:
     assert route(text("words", group=True, thread_id=7, reply_to=333), [armed(first, 10.0)]) == Ignore()
     assert route(text("words", group=True, thread_id=8), [armed(first, 10.0)]) == Ignore()
     assert route(text("words", group=True, thread_id=7), [first]) == Ignore()
+
+
+def test_a_text_that_was_typed_while_the_ask_ended_may_be_late() -> None:
+    """Not one that was written before or long after, nor one about an ask that is open."""
+    ended = opened()
+    ended = replace(ended, state=replace(ended.state, phase="settled", outcome=Outcome("expired", 1000.0)))
+    assert may_be_late(text("SQLite", at_s=1001.0), ended)
+    assert not may_be_late(text("SQLite", at_s=999.0), ended)
+    assert not may_be_late(text("SQLite", at_s=1000.0 + TYPING_S), ended)
+    assert not may_be_late(text("SQLite", at_s=1001.0), opened())
