@@ -139,7 +139,7 @@ class FileStore(Store):
     async def pending(self) -> list[Entry]:
         """Return all pending entries, oldest first; move damaged files to quarantine, and log an error for each."""
         survey = await self.survey()
-        self.put_away += sum([self.home.put_away(path, read_entry) for path, _ in survey.damaged])
+        self.put_away += sum([self.home.quarantine_file(path, read_entry) for path, _ in survey.damaged])
         for _, why in survey.unread:
             log.error("left alone for now: %s", why)
         self.unread = [path for path, _ in survey.unread]
@@ -252,7 +252,7 @@ class FileStore(Store):
         try:
             memory = read_chat(self._chat)
         except Unreadable:
-            self.home.put_away(self._chat, read_chat)
+            self.home.quarantine_file(self._chat, read_chat)
         except Missing:
             pass
         return memory if memory.bot_id == bot_id else ChatMemory(bot_id, takes_over=True)
@@ -293,7 +293,7 @@ class FileStore(Store):
         try:
             return read_entry(path)
         except Unreadable:
-            self.home.put_away(path, read_entry)
+            self.home.quarantine_file(path, read_entry)
             raise
 
 

@@ -151,7 +151,7 @@ class Home:
         log.error("%s cannot be understood (%s); put it into %s", name, reason, path)
         return path
 
-    def put_away(self, path: Path, read: Callable[[Path], object]) -> bool:
+    def quarantine_file(self, path: Path, read: Callable[[Path], object]) -> bool:
         """Move a damaged file to quarantine, unless it is whole or gone by now; tell whether it was moved."""
         try:
             with self.writing():

@@ -49,7 +49,7 @@ class RecordFiles(RecordStore[R]):
             except TooNew as error:
                 log.error("%s is left alone: %s; upgrade this one", path, error)  # noqa: TRY400 (no defect)
             except Unreadable:
-                self._home.put_away(path, self._read)
+                self._home.quarantine_file(path, self._read)
         return found
 
     def _read(self, path: Path) -> R:

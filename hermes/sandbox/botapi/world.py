@@ -168,14 +168,12 @@ class World:
         self._complete()
 
     def _complete(self) -> None:
-        """Add chats if there are none, a person for each private chat, and a user if there is none."""
+        """Add chats if there are none, and a person for each private chat."""
         if not self.chats:
-            self.chats = {user_id: Chat(user_id) for user_id in tuple(self.users) or (1001,)}
+            self.chats = {user_id: Chat(user_id) for user_id in self.users}
         for chat_id in self.chats:
             if chat_id > 0:
                 self.user(chat_id)
-        if not self.users:
-            self.user(1001)
         for chat in self.chats.values():
             for thread_id in chat.topics:
                 self.topics[chat.id, thread_id] = Topic(chat.id, thread_id, f"Topic {thread_id}", self.default_user)
