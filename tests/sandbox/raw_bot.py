@@ -48,12 +48,16 @@ class RawBot:
 
     def send(self, text: str = "Which one?", *labels: str, **params: Any) -> dict[str, Any]:
         """A message to the first user with a row of buttons whose data are their labels."""
-        keyboard = [[{"text": label, "callback_data": label} for label in labels]]
         message: dict[str, Any] = self(
             "sendMessage",
-            **{"chat_id": 1001, "text": text, "reply_markup": {"inline_keyboard": keyboard}, **params},
+            **{"chat_id": 1001, "text": text, "reply_markup": keyboard(labels), **params},
         )
         return message
+
+
+def keyboard(*rows: tuple[str, ...]) -> dict[str, Any]:
+    """A reply_markup whose data are its labels."""
+    return {"inline_keyboard": [[{"text": label, "callback_data": label} for label in row] for row in rows]}
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
 from hermes.sandbox.botapi.methods import MAX_FILE_BYTES
 from hermes.sandbox.botapi.rates import UNLIMITED, Rates
 from hermes.sandbox.botapi.wire import ApiError
-from tests.sandbox.raw_bot import RawBot, Refused, raw_bot
+from tests.sandbox.raw_bot import RawBot, Refused, keyboard, raw_bot
 
 ANN = 1001
 GROUP = -500
@@ -29,18 +29,6 @@ def api(server: RunningBotApi) -> Iterator[RunningBotApi]:
     """The server, without the trouble that a test left behind."""
     yield server
     server.phone.clear_faults()
-
-
-@pytest.fixture
-def bot(api: RunningBotApi) -> Iterator[RawBot]:
-    """Its bot."""
-    with raw_bot(api) as bot:
-        yield bot
-
-
-def keyboard(*rows: tuple[str, ...]) -> dict[str, Any]:
-    """A reply_markup whose data are its labels."""
-    return {"inline_keyboard": [[{"text": label, "callback_data": label} for label in row] for row in rows]}
 
 
 # the wire

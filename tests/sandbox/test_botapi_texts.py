@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
-from tests.sandbox.raw_bot import RawBot, raw_bot
+from tests.sandbox.raw_bot import RawBot, keyboard
 
 ANN = 1001
 
@@ -24,18 +24,6 @@ def api(server: RunningBotApi) -> Iterator[RunningBotApi]:
     """The server, without the trouble that a test left behind."""
     yield server
     server.phone.clear_faults()
-
-
-@pytest.fixture
-def bot(api: RunningBotApi) -> Iterator[RawBot]:
-    """Its bot."""
-    with raw_bot(api) as bot:
-        yield bot
-
-
-def keyboard(*rows: tuple[str, ...]) -> dict[str, Any]:
-    """A reply_markup whose data are its labels."""
-    return {"inline_keyboard": [[{"text": label, "callback_data": label} for label in row] for row in rows]}
 
 
 # texts and entities

@@ -12,7 +12,7 @@ from telegram import Bot, Message
 from telegram.error import BadRequest
 
 from hermes.sandbox.botapi import Chat, RunningBotApi, running_botapi
-from tests.sandbox.raw_bot import RawBot, raw_bot
+from tests.sandbox.raw_bot import RawBot
 
 ANN = 1001
 GROUP = -500
@@ -27,13 +27,6 @@ def api() -> Iterator[RunningBotApi]:
     chats = [Chat(ANN), Chat(GROUP, "Small"), FORUM, Chat(PLAIN, "Plain")]
     with running_botapi(chats=chats, topics_mode=True) as api:
         yield api
-
-
-@pytest.fixture
-def bot(api: RunningBotApi) -> Iterator[RawBot]:
-    """A bot without a library."""
-    with raw_bot(api) as bot:
-        yield bot
 
 
 def made(bot: RawBot, chat_id: int = TEAM, name: str = "Fix login") -> int:

@@ -13,7 +13,7 @@ import pytest
 from hermes.sandbox.botapi import Chat, RunningBotApi, User, World, running_botapi, spawn_botapi
 from hermes.sandbox.botapi.serving import BotApiServer
 from tests.harness.processes import until
-from tests.sandbox.raw_bot import Background, RawBot, Refused, raw_bot
+from tests.sandbox.raw_bot import Background, RawBot, Refused
 
 ANN, BEN, STRANGER = 1001, 1002, 6006
 TEAM = -1001234567890
@@ -25,13 +25,6 @@ def api() -> Iterator[RunningBotApi]:
     people = [User(ANN, "Ann", "ann"), User(BEN, "Ben")]
     with running_botapi(users=people, chats=[Chat(ANN), Chat(BEN), Chat(TEAM, "Team")]) as api:
         yield api
-
-
-@pytest.fixture
-def bot(api: RunningBotApi) -> Iterator[RawBot]:
-    """Its bot."""
-    with raw_bot(api) as bot:
-        yield bot
 
 
 # what a test sees

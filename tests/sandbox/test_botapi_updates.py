@@ -22,13 +22,6 @@ def api() -> Iterator[RunningBotApi]:
         yield api
 
 
-@pytest.fixture
-def bot(api: RunningBotApi) -> Iterator[RawBot]:
-    """Its bot."""
-    with raw_bot(api) as bot:
-        yield bot
-
-
 # getUpdates
 
 
