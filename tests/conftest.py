@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, settings
 
 from hermes.sandbox.model_server import ScriptedModel, running_model
 from hermes.sandbox.postgres import ServerMissingError, programs
-from tests.harness.home import LONG_LIFE
+from tests.harness.home import LONG_LIFE, VERSIONS, BinaryMissingError, Home, binary
 from tests.harness.listeners import left_behind
-from tests.harness.opencode import VERSIONS, BinaryMissingError, Home, OpenCode, binary
+from tests.harness.opencode import OpenCode
 from tests.harness.postgres import Database, Server
 from tests.harness.processes import SWEEPER
 from tests.harness.tui import Tui

@@ -17,7 +17,8 @@ from urllib.parse import urlencode, urlsplit
 from hermes.sandbox.model_server import running_model
 from tests.bench import follower
 from tests.harness.agents import AgentProcess
-from tests.harness.opencode import Home, OpenCode, binary
+from tests.harness.home import Home, binary
+from tests.harness.opencode import OpenCode
 from tests.harness.processes import Proc, until
 from tests.scenes.stage import Json, asking, question
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hermes.sandbox.model_server import running_model
 from tests.faults.world import World, created
-from tests.harness.opencode import Home, OpenCode
+from tests.harness.home import Home
+from tests.harness.opencode import OpenCode
 from tests.harness.processes import CuttableProxy, until
 from tests.scenes.stage import asking
 

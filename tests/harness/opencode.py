@@ -9,19 +9,8 @@ from typing import Any, Self
 import httpx
 
 from hermes.sandbox.model_server import script
-from tests.harness.home import VERSIONS, BinaryMissingError, Home, Json, binary, in_query
+from tests.harness.home import Home, Json, binary, in_query
 from tests.harness.processes import LOOPBACK, Proc, free_port, until
-
-__all__ = [
-    "VERSIONS",
-    "BinaryMissingError",
-    "Home",
-    "Json",
-    "OpenCode",
-    "Steps",
-    "binary",
-    "in_query",
-]
 
 Steps = Sequence[Mapping[str, Any]]
 

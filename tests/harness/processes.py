@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
+from hermes.sandbox.serving import bound
+
 T = TypeVar("T")
 LOOPBACK = "127.0.0.1"
 
@@ -92,8 +94,7 @@ def stop(pid: int) -> None:
 
 def has_ended(pid: int) -> bool:
     """Tell whether this process runs no more, also where nobody has taken note of its end yet (a zombie)."""
-    listed = ["ps", "-o", "state=", "-p", str(pid)]
-    return subprocess.run(listed, capture_output=True, text=True, check=False).stdout.strip()[:1] in {"", "Z"}
+    return not state_of(pid)
 
 
 def free_port() -> int:
@@ -293,7 +294,7 @@ class CuttableProxy:
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._server: asyncio.Server | None = None
-        self._reserved = _bound(0)
+        self._reserved = bound(0)
         self.port: int = self._reserved.getsockname()[1]
 
     @property
@@ -332,7 +333,7 @@ class CuttableProxy:
         if self._server is not None:
             self._server.close()
             self._server = None
-            self._reserved = _bound(self.port)  # bound, not listening: refuses, and nobody else can take it
+            self._reserved = bound(self.port)  # bound, not listening: refuses, and nobody else can take it
         for writer in self._writers:
             _reset(writer)
         for pipe in self._pipes:
@@ -383,10 +384,3 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     with contextlib.suppress(OSError):  # the other side may have closed it a moment ago
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_0_s)
     writer.transport.abort()
-
-
-def _bound(port: int) -> socket.socket:
-    bound = socket.socket()
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind((LOOPBACK, port))
-    return bound

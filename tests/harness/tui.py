@@ -15,7 +15,8 @@ from typing import Self
 import pyte
 
 from hermes.sandbox.model_server import script
-from tests.harness.opencode import Home, Steps, binary
+from tests.harness.home import Home, binary
+from tests.harness.opencode import Steps
 from tests.harness.processes import Proc, until
 
 COLUMNS, LINES = 120, 45

@@ -18,8 +18,8 @@ from hermes.commands.cli import TAKEN
 from hermes.sandbox.botapi import RunningBotApi, running_botapi
 from hermes.sandbox.botapi.serving import SpawnedBotApi, spawn_botapi
 from hermes.sandbox.botapi.world import Chat, User
+from tests.harness.home import VERSIONS
 from tests.harness.listeners import end, left_behind
-from tests.harness.opencode import VERSIONS
 from tests.harness.processes import Proc, until
 
 if TYPE_CHECKING:
@@ -226,21 +226,19 @@ class Stage:
 
     def ended(self, text: str, timeout_s: float = PATIENCE_S) -> ShownMessage:
         """Wait for a message with this text and no buttons."""
-
-        def shown() -> ShownMessage | None:
-            found = [message for message in self.phone.shown(chat=self.chat_id) if text in message.text]
-            return next((message for message in found if not message.rows), None)
-
-        return self.phone.wait(shown, timeout_s, what=f"an end with {text!r}", chat=self.chat_id)
+        return self._message(text, timeout_s, has_buttons=False)
 
     def asked(self, text: str, timeout_s: float = PATIENCE_S) -> ShownMessage:
         """Wait for a message with this text and buttons."""
+        return self._message(text, timeout_s, has_buttons=True)
 
+    def _message(self, text: str, timeout_s: float, *, has_buttons: bool) -> ShownMessage:
         def shown() -> ShownMessage | None:
             found = [message for message in self.phone.shown(chat=self.chat_id) if text in message.text]
-            return next((message for message in found if message.rows), None)
+            return next((message for message in found if bool(message.rows) == has_buttons), None)
 
-        return self.phone.wait(shown, timeout_s, what=f"a question with {text!r}", chat=self.chat_id)
+        what = f"{'a question' if has_buttons else 'an end'} with {text!r}"
+        return self.phone.wait(shown, timeout_s, what=what, chat=self.chat_id)
 
     def line_of(self, written: int, *texts: str) -> ShownMessage:
         """Wait until the line of the prompt that this message began has all of `texts`, and buttons."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.harness.opencode import VERSIONS
+from tests.harness.home import VERSIONS
 from tests.scenes.stage import NEWEST
 from tests.scenes.test_permissions import BY_SERVER, start, way
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.harness.opencode import Json
+    from tests.harness.home import Json
     from tests.scenes.test_permissions import Guarded
 
 __all__ = ["start", "way"]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.sandbox.phone_values import ShownMessage
-    from tests.harness.opencode import Json, OpenCode
+    from tests.harness.home import Json
+    from tests.harness.opencode import OpenCode
     from tests.scenes.stage import Stage
 
 ASKS = {"bash": "ask", "edit": "ask", "webfetch": "ask", "external_directory": "ask"}

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.agents.prompting import Excludes
-    from tests.harness.opencode import Json, OpenCode
+    from tests.harness.home import Json
+    from tests.harness.opencode import OpenCode
 
 OLD: Final = "1.1.53"
 READ: Final = {

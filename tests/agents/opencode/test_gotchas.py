@@ -25,7 +25,8 @@ from hermes.model.ask import Ask
 from hermes.model.signals import Asked, Busy, Dismissed, Quiet, Replied, Signal
 from hermes.model.verdicts import AnsweredWith, Dead, StillOpen, Unproven, WasDismissed
 from hermes.sandbox.model_server import ScriptedModel, script
-from tests.harness.opencode import Json, OpenCode
+from tests.harness.home import Json
+from tests.harness.opencode import OpenCode
 from tests.harness.processes import free_port
 
 T = TypeVar("T")

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes.agents.prompting import PromptWay
-    from tests.harness.opencode import Json, OpenCode
+    from tests.harness.home import Json
+    from tests.harness.opencode import OpenCode
 
 OLD = "1.1.53"
 HINT = " Use the above message and context to generate a prompt and call the task tool with subagent: "

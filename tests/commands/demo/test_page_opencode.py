@@ -13,7 +13,7 @@ from hermes.commands.demo.page import serving
 from hermes.commands.demo.stage import Spans, staged
 from hermes.errors import HermesError
 from tests.commands.demo.browser import visiting
-from tests.harness.opencode import binary
+from tests.harness.home import binary
 
 if TYPE_CHECKING:
     from pathlib import Path
