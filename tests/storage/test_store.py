@@ -102,37 +102,6 @@ def mode(path: Path) -> int:
 # --- saving and reading --------------------------------------------------------------------------------
 
 
-def test_a_created_entry_is_there_for_the_next_process(store: FileStore, root: Path) -> None:
-    """At revision 1, whatever the caller had in that field."""
-    created = at_once(store.create(replace(an_entry(), revision=9)))
-    assert created == replace(an_entry(), revision=1)
-    assert at_once(a_store(root).open()) == [created]
-    assert at_once(store.get("aaaa2222")) == created
-
-
-def test_an_id_is_given_once(store: FileStore) -> None:
-    """The second of two that create the same entry is told, and nothing is overwritten."""
-    first = at_once(store.create(an_entry()))
-    with pytest.raises(Conflict, match="aaaa2222"):
-        at_once(store.create(an_entry(asked_s=2.0)))
-    assert at_once(store.get("aaaa2222")) == first
-
-
-def test_a_change_is_saved_with_the_next_revision(store: FileStore, root: Path) -> None:
-    """`change` returns what is on disk now."""
-    at_once(store.create(an_entry()))
-    changed = at_once(store.change("aaaa2222", one_more))
-    assert (changed.state.epoch, changed.revision) == (1, 2)
-    assert at_once(a_store(root).get("aaaa2222")) == changed
-
-
-def test_the_revision_is_not_the_callers_to_set(store: FileStore) -> None:
-    """A function that resets it resets nothing."""
-    at_once(store.create(an_entry()))
-    at_once(store.change("aaaa2222", one_more))
-    assert at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=7.0, revision=0))).revision == 3
-
-
 def test_a_change_of_nothing_writes_nothing(store: FileStore, root: Path) -> None:
     """Neither the same object nor an equal one touches the file."""
     created = at_once(store.create(an_entry()))
@@ -149,23 +118,6 @@ def test_a_change_that_fails_changes_nothing_and_frees_the_lock(store: FileStore
     with pytest.raises(ZeroDivisionError):
         at_once(store.change("aaaa2222", lambda entry: replace(entry, asked_s=1 / entry.state.epoch)))
     assert at_once(a_store(store.home.root, lock_timeout_s=0).change("aaaa2222", lambda entry: entry)) == created
-
-
-def test_an_entry_cannot_become_another(store: FileStore) -> None:
-    """A wrong id would overwrite a stranger."""
-    created = at_once(store.create(an_entry()))
-    with pytest.raises(StoreError, match="cannot become"):
-        at_once(store.change("aaaa2222", lambda entry: replace(entry, id="bbbb2222")))
-    assert at_once(store.pending()) == [created]
-
-
-@pytest.mark.parametrize("entry_id", ["bbbb2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300])
-def test_what_names_no_entry_is_missing(store: FileStore, entry_id: str) -> None:
-    """Ids come back from the phone, so they can be anything; none leads out of the folder."""
-    at_once(store.save_chat(ChatMemory(1)))
-    for action in (store.get, store.done, store.settle, lambda name: store.change(name, one_more)):
-        with pytest.raises(Missing):
-            at_once(action(entry_id))
 
 
 def test_pending_entries_come_oldest_first(store: FileStore) -> None:
@@ -397,20 +349,6 @@ def test_quarantine_keeps_so_many_bytes_and_always_the_newest_file(root: Path, c
 
 
 # --- the chat's memory ---------------------------------------------------------------------------------
-
-
-def test_a_memory_of_the_chat_is_kept(store: FileStore, root: Path) -> None:
-    """The next process reads what this one saved."""
-    memory = ChatMemory(42, offset=7, last_poll_s=5.0, trouble="blocked", newest_message=9)
-    assert at_once(store.load_chat(42)) == ChatMemory(42)
-    at_once(store.save_chat(memory))
-    assert at_once(a_store(root).load_chat(42)) == memory
-
-
-def test_an_offset_of_another_bot_is_not_taken_over(store: FileStore) -> None:
-    """It would make this one deaf. What that bot posted is still to be posted again."""
-    at_once(store.save_chat(ChatMemory(42, offset=900_000_000)))
-    assert at_once(store.load_chat(43)) == ChatMemory(43, takes_over=True)
 
 
 def test_a_damaged_memory_goes_to_quarantine(store: FileStore, root: Path) -> None:

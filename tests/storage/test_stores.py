@@ -24,6 +24,8 @@ from tests.storage.machines import BOT, joined, machine
 from tests.storage.store_process import an_entry, one_more
 from tests.storage.stores import DAY_S, InFiles, InPostgres, Kept
 
+NO_IDS = ("zzzz2222", "", "../telegram", "a/b", "a\0b", "\ud800", "x" * 300)
+"""Ids come back from the phone, so they can be anything; none leads out of the folder."""
 NOTICE = Notice("nnnn2222", "opencode", "ses_1", machine="desk")
 
 
@@ -49,7 +51,7 @@ async def store(kept: Kept) -> AsyncIterator[Store]:
 
 async def test_an_ask_lives_and_is_closed(store: Store) -> None:
     """Each step is there for whoever reads next."""
-    entry = await store.create(an_entry())
+    entry = await store.create(replace(an_entry(), revision=9))
     assert entry == replace(an_entry(), revision=1)
     assert await store.get(entry.id) == entry
     entry = await store.change(entry.id, one_more)
@@ -68,24 +70,27 @@ async def test_an_ask_lives_and_is_closed(store: Store) -> None:
 async def test_an_ask_that_is_not_open_is_missing(store: Store) -> None:
     """Closed, or never there; also with an id that cannot be one."""
     entry = await store.create(an_entry())
+    await store.save_chat(ChatMemory(BOT))
     with pytest.raises(Missing):
         await store.done(entry.id)
     await store.settle(entry.id)
-    for gone in (entry.id, "zzzz2222", "../zzzz"):
+    assert await store.done(entry.id) == entry
+    for gone in (entry.id, *NO_IDS):
         for work in (store.get(gone), store.change(gone, one_more), store.settle(gone)):
             with pytest.raises(Missing):
                 await work
     with pytest.raises(Missing):
         await store.keep(entry)
-    with pytest.raises(Missing):
-        await store.done("zzzz2222")
+    for gone in NO_IDS:
+        with pytest.raises(Missing):
+            await store.done(gone)
 
 
 async def test_an_ask_is_not_made_twice(store: Store) -> None:
     """Whoever is second is told."""
     entry = await store.create(an_entry())
-    with pytest.raises(Conflict):
-        await store.create(an_entry())
+    with pytest.raises(Conflict, match=entry.id):
+        await store.create(an_entry(asked_s=2.0))
     assert await store.open() == [entry]
 
 
@@ -99,9 +104,16 @@ async def test_a_change_that_changes_nothing_writes_nothing(store: Store) -> Non
 
     with pytest.raises(LookupError):
         await store.change(entry.id, refuse)
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="cannot become"):
         await store.change(entry.id, lambda found: replace(found, id="bbbb2222"))
     assert await store.get(entry.id) == entry
+    assert await store.open() == [entry]
+
+
+async def test_the_revision_is_not_the_callers_to_set(store: Store) -> None:
+    """A function that resets it resets nothing."""
+    entry = await store.change((await store.create(an_entry())).id, one_more)
+    assert (await store.change(entry.id, lambda found: replace(one_more(found), revision=0))).revision == 3
 
 
 async def test_changes_from_an_earlier_version_are_made_on_the_newest(store: Store) -> None:
