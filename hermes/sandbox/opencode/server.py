@@ -41,13 +41,6 @@ from hermes.sandbox.serving import Served, obey, sse, stream
 
 PASSWORD_VARIABLE: Final = "HERMES_DEMO_AGENT_PASSWORD"  # noqa: S105 - its name, not its value
 HEARTBEAT_S: Final[Mapping[Manner, float]] = {"old": 30.0, "new": 10.0}
-ACTS: Final = frozenset(
-    {"session", "ask", "call", "finish", "fail", "work", "answer", "dismiss", "abort", "delete", "dispose", "restart"}
-    | {"fault", "clear_faults", "cut_events", "hold_events", "release_events", "hold_tools", "release_tools"}
-    | {"away", "back", "double_events", "came_of", "turns_of", "listed", "request_count"}
-    | {"ask_permission", "permit", "allowed_by", "listed_permissions", "command", "swallow_prompts", "hold_prompts"}
-    | {"release_prompts", "requests", "request_count_of", "take_time", "texts_of", "files_of", "is_active"}
-)
 
 
 class Http:
@@ -201,7 +194,7 @@ def main(
     password, told = environ.get(PASSWORD_VARIABLE, ""), clock.bent(given.test_clock)
     world = {"manner": given.manner, "directory": given.directory, "password": password}
     with running_agent(**world, port=given.port, now=told.now, pace=told.pace) as agent:
-        obey(agent, ACTS, sys.stdin if stdin is None else stdin)
+        obey(agent, sys.stdin if stdin is None else stdin)
 
 
 if __name__ == "__main__":

@@ -37,25 +37,6 @@ from hermes.sandbox.serving import Served, obey, sse, stream
 
 HEARTBEAT_S: Final = 15.0
 HEARTBEAT: Final = ": heartbeat\n\n"
-ACTS: Final = frozenset(
-    {
-        "session",
-        "ask",
-        "form",
-        "ask_permission",
-        "finish",
-        "fail",
-        "answer",
-        "dismiss",
-        "permit",
-        "abort",
-        "sweep",
-        "delete",
-    }
-    | {"evict", "restart", "came_of", "turns_of", "pending", "fault", "clear_faults", "away", "back", "request_count"}
-    | {"prompt", "use_tool", "say", "deliver", "texts_of", "inbox", "is_active"}
-    | {"cut_events", "hold_events", "release_events", "double_events"}
-)
 
 
 class Http:
@@ -206,7 +187,7 @@ def main(arguments: Sequence[str] | None = None, *, stdin: TextIO | None = None)
     given = parser.parse_args(arguments)
     world = {"shape": given.shape, "directory": given.directory, "now": clock.bent(given.test_clock).now}
     with running_opencode2(file=given.file, port=given.port, **world) as agent:
-        obey(agent, ACTS, sys.stdin if stdin is None else stdin)
+        obey(agent, sys.stdin if stdin is None else stdin)
 
 
 if __name__ == "__main__":
