@@ -96,7 +96,7 @@ class Missing(StoreError):
 
 
 class Unreadable(StoreError):
-    """The content of the file is damaged, or of a version that this Hermes no longer knows."""
+    """The content of the file is damaged."""
 
 
 class TooNew(StoreError):

@@ -7,7 +7,7 @@ that is renamed, removed or changes its meaning does.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -28,7 +28,7 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 class Codec(Generic[T]):
     """Encode the frozen dataclasses of one kind as bytes, and decode them.
 
-    `upgrades` maps each version below the newest to the function that turns its content into that of the next version.
+    Each of the `upgrades` turns the content of a version into that of the next one; the first is that of version 1.
     `stored` turns a value into the one that is written, and `read` turns that into the value again.
     """
 
@@ -36,7 +36,7 @@ class Codec(Generic[T]):
         self,
         key: str,
         kind: type[T],
-        upgrades: Mapping[int, Upgrade] | None = None,
+        upgrades: Sequence[Upgrade] = (),
         *,
         stored: Callable[[T], T] = lambda value: value,
         read: Callable[[T], T] = lambda value: value,
@@ -45,8 +45,8 @@ class Codec(Generic[T]):
         self._stored = stored
         self._read = read
         self._adapter = TypeAdapter(kind)
-        self._upgrades = dict(upgrades or {})
-        self.version = max(self._upgrades, default=0) + 1
+        self._upgrades = upgrades
+        self.version = len(upgrades) + 1
 
     def encode(self, value: T) -> bytes:
         """Return the whole content of a file: one line of ASCII."""
@@ -71,13 +71,11 @@ class Codec(Generic[T]):
         return self._checked(self._brought_forward(version, record.get(self.key)))
 
     def _brought_forward(self, version: int, body: object) -> object:
-        for step in range(version, self.version):
+        for upgrade in self._upgrades[version - 1 :]:
             if not isinstance(body, dict):
                 raise Unreadable(f"it contains no {self.key}")
-            if step not in self._upgrades:
-                raise Unreadable(f"it has version {version}, which this Hermes no longer knows")
             try:
-                body = self._upgrades[step](body)
+                body = upgrade(body)
             except (LookupError, TypeError, ValueError):
                 raise Unreadable(f"it has version {version}, but not its shape") from None
         return body
@@ -184,7 +182,7 @@ def _read(entry: Entry) -> Entry:
     return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=_decoded(outcome.answers))))
 
 
-ENTRIES = Codec("entry", Entry, {1: _without_held_and_paused}, stored=_stored, read=_read)
+ENTRIES = Codec("entry", Entry, (_without_held_and_paused,), stored=_stored, read=_read)
 CHATS = Codec("chat", ChatMemory)
 NOTICES = Codec("notice", Notice)
 PROMPTS = Codec("prompt", Prompt)

@@ -234,7 +234,7 @@ def _renamed(body: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_version_before_is_brought_forward() -> None:
     """N-1 is read; what is written has the new version."""
-    codec = Codec("one", Followed, {1: _renamed})
+    codec = Codec("one", Followed, (_renamed,))
     assert codec.decode(b'{"v":1,"one":{"name":"a","known_s":4}}') == Followed("a", 4.0)
     assert json.loads(codec.encode(Followed("a", 4.0)))["v"] == 2
 
@@ -242,12 +242,11 @@ def test_the_version_before_is_brought_forward() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b'{"v":2,"one":{}}', "no longer knows"),
-        (b'{"v":3,"one":{"name":"a"}}', "not its shape"),
-        (b'{"v":3,"one":3}', "contains no one"),
+        (b'{"v":1,"one":{"name":"a"}}', "not its shape"),
+        (b'{"v":1,"one":3}', "contains no one"),
     ],
 )
 def test_what_cannot_be_brought_forward_is_damaged(data: bytes, why: str) -> None:
-    """Too old, or not even of its own shape."""
+    """It is not even of its own shape."""
     with pytest.raises(Unreadable, match=why):
-        Codec("one", Followed, {3: _renamed}).decode(data)
+        Codec("one", Followed, (_renamed,)).decode(data)
