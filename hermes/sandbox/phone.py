@@ -12,12 +12,13 @@ import base64
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal, Self, TypeVar
 
 import httpx
 from pydantic import TypeAdapter
 
-from hermes.sandbox.phone_values import Call, FaultAction, PhoneState, ShownMessage, Tap, Toast
+from hermes.sandbox.phone_values import Call, Fault, FaultAction, PhoneState, ShownMessage, Tap, Toast
 
 LOOK_AGAIN_S = 0.25
 DEFAULT_WAIT_S = 30.0
@@ -251,32 +252,9 @@ class Phone:
         """Advance the server's clock by `seconds`."""
         self._do("advance", seconds=seconds)
 
-    def fault(  # noqa: PLR0913 - one keyword for each property of the fault
-        self,
-        method: str = "*",
-        action: FaultAction = "error",
-        *,
-        status: int = 500,
-        description: str | None = None,
-        retry_after_s: int | None = None,
-        hang_s: float = 0.0,
-        processed: bool = False,
-        times: int = 1,
-        skip: int = 0,
-    ) -> None:
-        """Queue a fault, see `Fault`."""
-        self._do(
-            "fault",
-            method=method,
-            action=action,
-            status=status,
-            description=description,
-            retry_after_s=retry_after_s,
-            hang_s=hang_s,
-            processed=processed,
-            times=times,
-            skip=skip,
-        )
+    def fault(self, method: str = "*", action: FaultAction = "error", **more: Any) -> None:
+        """Queue a fault; `more` are further fields of `Fault`."""
+        self._do("fault", **asdict(Fault(method, action, **more)))
 
     def clear_faults(self) -> None:
         """Remove the queued faults, and end the requests that hang."""
