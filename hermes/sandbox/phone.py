@@ -155,17 +155,9 @@ class Phone:
             "write", _NUMBERS, text=text, reply_to=_id(reply_to), thread_id=thread_id, user_id=user, chat_id=chat
         )
 
-    def send(
-        self,
-        kind: Literal["sticker", "photo", "document"],
-        *,
-        caption: str = "",
-        reply_to: ShownMessage | int | None = None,
-        chat: int | None = None,
-    ) -> int:
-        """Send a sticker, photo or document, and return its message id."""
-        body = {"kind": kind, "caption": caption, "reply_to": _id(reply_to), "chat_id": chat}
-        return self._post("send", _NUMBER, **body)
+    def send_sticker(self, *, reply_to: ShownMessage | int | None = None, chat: int | None = None) -> int:
+        """Send a sticker, and return its message id."""
+        return self._post("send_sticker", _NUMBER, reply_to=_id(reply_to), chat_id=chat)
 
     def send_photo(self, content: bytes, *, size: int | None = None, **where: Any) -> int:
         """Send a picture (JPEG) and return its message id; `where` is as in `share`."""

@@ -162,7 +162,10 @@ def test_replies_in_a_group_without_topics_are_in_none() -> None:
 @pytest.mark.parametrize("kind", ["sticker", "photo", "document"])
 async def test_what_has_no_words_is_a_text_of_none(bot: Bot, api: RunningBotApi, kind: Any) -> None:
     """A caption is no answer either: it belongs to something that cannot be passed on."""
-    api.phone.send(kind, caption="" if kind == "sticker" else "look", chat=ANN)
+    if kind == "sticker":
+        api.phone.send_sticker(chat=ANN)
+    else:
+        api.phone.share([file_of(kind, b"look", caption="look")], chat=ANN)
     read = read_update(await fetched(bot))
     assert isinstance(read, Text)
     assert read.text is None

@@ -118,7 +118,7 @@ async def test_all_other_answers_pass_the_models(api: RunningBotApi, bot: Bot) -
     forced = await bot.send_message(TEAM, "Your words?", message_thread_id=7, reply_markup=ForceReply(force_reply=True))
     reply = ReplyParameters(message_id=forced.message_id)
     assert (await bot.send_message(TEAM, "Well?", reply_parameters=reply)).reply_to_message is not None
-    api.phone.send("photo", caption="look", chat=TEAM, reply_to=forced.message_id)
+    api.phone.send_photo(b"a picture", caption="look", chat=TEAM, reply_to=forced.message_id)
     new = api.phone.migrate(chat=GROUP)
     api.phone.block(chat=ANN)
     photo, old, moved, block = await bot.get_updates()

@@ -133,7 +133,7 @@ def test_a_text_gets_a_file_and_then_one_of_another_kind(api: RunningBotApi, raw
 def test_what_no_app_lets_a_person_replace(api: RunningBotApi) -> None:
     """A voice note and a sticker, and a picture of an album by another kind of file."""
     (piece,) = api.phone.share([file_of("photo", PICTURE)], album="77")
-    text, voice, sticker = api.phone.write("look")[0], api.phone.send_voice(b"OggS"), api.phone.send("sticker")
+    text, voice, sticker = api.phone.write("look")[0], api.phone.send_voice(b"OggS"), api.phone.send_sticker()
     photo, document = file_of("photo", PICTURE), file_of("document", b"x")
     for message, media in ((piece, document), (voice, photo), (sticker, photo), (text, file_of("voice", b"OggS"))):
         with pytest.raises(LookupError):

@@ -190,7 +190,7 @@ async def test_a_forced_reply_and_a_service_message_parse(api: RunningBotApi, bo
     """What comes from a group: a reply to a forced reply, a sticker as a reply, the move to a supergroup."""
     asked = await bot.send_message(TEAM, "Your words?", reply_markup=ForceReply(selective=True))
     api.phone.write("my words", chat=TEAM, reply_to=asked.message_id)
-    api.phone.send("sticker", chat=TEAM, reply_to=asked.message_id)
+    api.phone.send_sticker(chat=TEAM, reply_to=asked.message_id)
     new = api.phone.migrate(chat=GROUP)
     words, sticker, old, moved = [update.message for update in await poll(bot)]
     assert words is not None

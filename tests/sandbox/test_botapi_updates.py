@@ -201,7 +201,7 @@ def test_privacy_mode_hides_plain_texts_of_a_group(api: RunningBotApi, bot: RawB
         ("to me", plain),
     ):
         api.phone.write(text, chat=TEAM, user=BEN, reply_to=reply_to)
-    api.phone.send("sticker", chat=TEAM)
+    api.phone.send_sticker(chat=TEAM)
     heard = ["/start", "/start@hermes_demo_bot", "ask @hermes_demo_bot", "to you"]
     assert texts(bot("getUpdates")) == heard
     assert bot("getUpdates")[0]["message"]["entities"] == [{"offset": 0, "length": 6, "type": "bot_command"}]
@@ -226,9 +226,9 @@ def test_a_stranger_writes_in_a_chat_of_his_own(api: RunningBotApi, bot: RawBot)
 
 def test_what_is_no_text_arrives_without_one(api: RunningBotApi, bot: RawBot) -> None:
     """A sticker, a photo with a caption, a document; an edited text is an edited_message."""
-    api.phone.send("sticker")
-    api.phone.send("photo", caption="look")
-    api.phone.send("document")
+    api.phone.send_sticker()
+    api.phone.send_photo(b"a picture", caption="look")
+    api.phone.send_document(b"Hello there.", "note.txt")
     api.phone.rewrite(api.phone.write("tpyo")[0], "typo")
     sticker, photo, document, _, edited = bot("getUpdates")
     assert sticker["message"]["sticker"]["type"] == "regular"

@@ -32,7 +32,7 @@ CONTROL_WAIT_S = 30.0
 FILE = "file"
 """A download, in the log of the calls and as the method of a fault."""
 ACTS = frozenset(
-    {"tap", "write", "send", "share", "lose_files", "rewrite", "delete", "block", "unblock", "migrate"}
+    {"tap", "write", "send_sticker", "share", "lose_files", "rewrite", "delete", "block", "unblock", "migrate"}
     | {"topic", "topics_mode", "rule"}
     | {"advance", "fault", "clear_faults", "redeliver", "repeat", "inject"}
 )

@@ -125,10 +125,6 @@ class Media:
         return self.kept(files) | album
 
 
-EXAMPLES: Final = {
-    "photo": Media("photo", base64.b64encode(b"\xff\xd8\xff\xe0 a picture").decode()),
-    "document": Media("document", base64.b64encode(b"Hello there.").decode()),
-}
 STICKER: Final = {
     "file_id": "CAACdemo-sticker",
     "file_unique_id": "AgADdemo",

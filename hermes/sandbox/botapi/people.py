@@ -8,13 +8,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from hermes.sandbox.botapi import topics
 from hermes.sandbox.botapi.access import has_topics
-from hermes.sandbox.botapi.files import EXAMPLES, STICKER, Media, ids_of
+from hermes.sandbox.botapi.files import STICKER, Media, ids_of
 from hermes.sandbox.botapi.privacy import bot_may_see
 from hermes.sandbox.botapi.seen import shown
 from hermes.sandbox.botapi.shapes import chat_json, member_json, message_json, standing_json, tap_json, user_json
@@ -27,7 +27,6 @@ from hermes.sandbox.phone_values import Call, Fault, PhoneState, ShownMessage, T
 T = TypeVar("T")
 _FAULT = TypeAdapter(Fault)
 _MEDIA = TypeAdapter(tuple[Media, ...])
-Kind = Literal["sticker", "photo", "document"]
 
 
 class Control:
@@ -125,20 +124,11 @@ class Control:
                 sent.append(message.message_id)
             return tuple(sent)
 
-    def send(
-        self,
-        kind: Kind,
-        *,
-        caption: str = "",
-        reply_to: int | None = None,
-        chat_id: int | None = None,
-    ) -> int:
-        """Send a sticker, photo or document, and return its message id."""
+    def send_sticker(self, *, reply_to: int | None = None, chat_id: int | None = None) -> int:
+        """Send a sticker, and return its message id."""
         with self.world.lock:
             chat, person = self._open(chat_id, None), self._person(None)
-            text, entities = prepare(caption, (), allow_empty=True)
-            content = {kind: STICKER} if kind == "sticker" else EXAMPLES[kind].kept(self.world.files)
-            return self._new(chat, person, reply_to, None, text=text, entities=entities, content=content).message_id
+            return self._new(chat, person, reply_to, None, content={"sticker": STICKER}).message_id
 
     def share(
         self,

@@ -246,7 +246,7 @@ async def test_an_edit_of_what_may_be_on_its_way_is_told(desk: Desked, shop: Sou
 async def test_what_is_no_text_is_no_prompt(desk: Desked, shop: Source) -> None:
     """A sticker in reply to a notice."""
     shown = await desk.notice(shop)
-    sent = desk.home.api.control.send("sticker", reply_to=shown.message_id)
+    sent = desk.home.api.control.send_sticker(reply_to=shown.message_id)
     hint = await desk.home.person.sees("I can take words, and the pictures and files that the agent takes.")
     assert hint.reply_to == sent
     assert not desk.prompts()
