@@ -20,7 +20,7 @@ from hermes.commands.setup.people import ChosenPeople
 from hermes.commands.store.move import bring
 from hermes.config import reading as configuration
 from hermes.config.settings import Config
-from hermes.errors import ChatError, ConfigError, HermesError, NotSaved
+from hermes.errors import ChatError, ConfigError, Held, HermesError, NotSaved
 
 TEST_S = 300.0
 
@@ -43,7 +43,7 @@ class Finish:
 
     def __init__(self, context: Context) -> None:
         self.ok, self.saved = True, False
-        self._listens, self._always_listens, self._has_services, self._has_other_listener = True, True, True, False
+        self._listens = self._always_listens = self._has_services = True
         self._terminal, self._place, self._environ = context.terminal, context.draft.place, context.environ
         self._connect, self._run = context.connect, context.run
 
@@ -56,8 +56,8 @@ class Finish:
         self._greet(plan, has_prompts=config.prompts.enabled)
         self._tell_prompts(plan)
         self.connect_agents(plan, config)
-        self._listen(plan, config, background, changed=changed)
-        if plan.test and not self._has_other_listener:
+        has_bot = self._listen(plan, config, background, changed=changed)
+        if plan.test and has_bot:
             self.test(config)
         self._farewell(config)
 
@@ -125,10 +125,10 @@ class Finish:
                 lambda agent=agent: connect(agent, config, self._place, environ=self._environ)  # type: ignore[misc]
             )
 
-    def _listen(self, plan: Plan, config: Config, background: Background, *, changed: bool) -> None:
+    def _listen(self, plan: Plan, config: Config, background: Background, *, changed: bool) -> bool:
         """Restart the listener with these settings: as a service if wanted, else as it ran before.
 
-        In between, what is open moves into a database that was connected.
+        In between, what is open moves into a database that was connected. Return whether no other listener has the bot.
         """
         self._part(lambda: self._look_who_listens(background))
         if changed or plan.service:
@@ -140,18 +140,18 @@ class Finish:
         self._part(background.back)
         if not plan.service:
             self._part(background.wake_service)
-        self._part(lambda: self._look_for_other(background, config))
+        return self._part(lambda: self._need_bot(background, config))
 
     def _look_who_listens(self, background: Background) -> None:
         self._listens, self._always_listens = background.will_listen(), background.always_listens()
         self._has_services = background.has_services()
 
-    def _look_for_other(self, background: Background, config: Config) -> None:
+    def _need_bot(self, background: Background, config: Config) -> None:
+        """Check that a listener can start here. Raises Held: one of another store has the bot. StoreError."""
         has_own_bot = config.phone is not None and not config.store.url
         holder = background.other_listener(config.telegram.bot_id) if has_own_bot else None
-        self._has_other_listener = holder is not None
         if holder is not None:
-            self._failed(
+            raise Held(
                 f"{holder} holds this bot, for another store, so no listener can start here. End it, or give one of "
                 "the two a bot of its own."
             )
@@ -177,33 +177,30 @@ class Finish:
 
     def _farewell(self, config: Config) -> None:
         """Tell the person whether all is done, and the next step."""
-        has_phone, has_prompts = config.phone is not None, config.prompts.enabled
+        terminal, has_phone, has_prompts = self._terminal, config.phone is not None, config.prompts.enabled
         brings_others = has_phone and config.store.url != ""
-        self._tell_end(has_phone=has_phone)
         why = listener_need(has_prompts=has_prompts, brings_others=brings_others)
-        if self.ok and self._listens and why is not None and not self._always_listens:
-            waits = f"{why.waits[0].upper()}{why.waits[1:]}"
-            self._terminal.warn(f"{waits} until a listener runs. {self._how_to_listen('one run always')}")
-        elif self.ok and self._listens and has_prompts and has_phone:
-            self._terminal.say("To write to an agent, send /sessions in the chat.")
+        if not self.ok:
+            terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
+        elif not self._listens:
+            terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
+            terminal.say(self._how_to_listen("Hermes listen for good"))
+        else:
+            rings = "When an agent asks something, your phone rings."
+            comes = "Ask your agent something: its question comes to the phone."
+            terminal.title(f"All set. {rings if has_phone else comes}")
+            if why is not None and not self._always_listens:
+                waits = f"{why.waits[0].upper()}{why.waits[1:]}"
+                terminal.warn(f"{waits} until a listener runs. {self._how_to_listen('one run always')}")
+            elif has_prompts and has_phone:
+                terminal.say("To write to an agent, send /sessions in the chat.")
         if brings_others:
-            self._terminal.say("For the next machine: `hermes store add NAME`.")
+            terminal.say("For the next machine: `hermes store add NAME`.")
 
     def _how_to_listen(self, always: str) -> str:
         if self._has_services:
             return f"`hermes install service` lets {always}, `hermes listen` for as long as it runs."
         return "No service can run here: let `hermes listen` run all the time."
-
-    def _tell_end(self, *, has_phone: bool) -> None:
-        if self.ok and self._listens and has_phone:
-            self._terminal.title("All set. When an agent asks something, your phone rings.")
-        elif self.ok and self._listens:
-            self._terminal.title("All set. Ask your agent something: its question comes to the phone.")
-        elif self.ok:
-            self._terminal.title("Saved, but nothing listens yet, so your phone would not ring.")
-            self._terminal.say(self._how_to_listen("Hermes listen for good"))
-        else:
-            self._terminal.title("Saved, but not all of it works yet: see above, then run `hermes setup` again.")
 
     def _part(self, work: Callable[[], Iterable[str] | None]) -> bool:
         """Call `work`, print what it returns, or its HermesError, and return whether it succeeded.
