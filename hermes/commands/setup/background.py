@@ -2,21 +2,18 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from hermes import disk
 from hermes.commands.install import is_any_connected
 from hermes.commands.service import install_service, restart_service, service_state
 from hermes.commands.service.machine import Machine, ServiceState
+from hermes.commands.setup.context import Context
 from hermes.commands.setup.file import without_asked
-from hermes.commands.setup.given import Given
-from hermes.commands.setup.terminal import Terminal
 from hermes.commands.stores import home_of
-from hermes.config.settings import Config
 from hermes.errors import Held, ServiceError
 from hermes.listener.daemon import leaves_when_idle
 from hermes.storage import process_lock
@@ -53,24 +50,18 @@ def listener_need(*, has_prompts: bool, brings_others: bool) -> Need | None:
 
 
 class Background:
-    """The service and the listener of the configuration at `place`; `settings` are its keys beside [telegram].
+    """The service and the listener of the configuration.
 
-    A listener that `stop` or `alone` stopped is started again by `back`, in the same way. `shared_bot` is the id of the
-    bot if the store is a database: its listener does not hold the lock of the bot.
+    A listener that `stop` or `alone` stopped is started again by `back`, in the same way.
     """
 
-    def __init__(
-        self,
-        terminal: Terminal,
-        place: Path,
-        settings: Config,
-        *,
-        environ: Mapping[str, str],
-        shared_bot: int | None = None,
-    ) -> None:
-        self._terminal, self._place, self._shared_bot = terminal, place, shared_bot
+    def __init__(self, context: Context) -> None:
+        settings, own = context.draft.settings, context.draft.config and context.draft.config.phone
+        self._terminal, self._given, self._place = context.terminal, context.given, context.draft.place
+        # If the store is a database, its listener does not hold the lock of the bot.
+        self._shared_bot = own.bot_id if own and settings.store.address else None
         self._store, self._log = home_of(settings), settings.log.file
-        self._environ = without_asked(environ)  # the file holds what these variables said
+        self._environ = without_asked(context.environ)  # the file holds what these variables said
         self._machine = Machine(self._environ)
         self._revive: Callable[[], str] | None = None
         self._stopped: Holder | None = None
@@ -105,13 +96,13 @@ class Background:
 
     # --- the service ----------------------------------------------------------------------------------------
 
-    def choose_service(self, given: Given, need: Need | None) -> bool:
+    def choose_service(self, need: Need | None) -> bool:
         """Take the option, or offer the service if it can run and is not installed. Raises ConfigError: no person.
 
         `need`: why a listener must always run here, if it must.
         """
-        if given.service is not None:
-            return given.service
+        if self._given.service is not None:
+            return self._given.service
         terminal, state = self._terminal, self._state()
         terminal.title("In the background")
         if state.kind == "none":

@@ -42,7 +42,7 @@ def plan_to_join(context: Context, background: Background) -> Plan:
     terminal.yes = True
     agents = parts.choose_agents(context)
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
-    service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=False))
+    service = background.choose_service(listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)
 
 

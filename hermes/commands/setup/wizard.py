@@ -38,13 +38,10 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
     """
     file.need_writable(place)
     draft = file.read(place, environ=environ)
-    own = draft.config and draft.config.phone
-    shared_bot = own.bot_id if own and draft.settings.store.address else None
-    background = Background(terminal, place, draft.settings, environ=environ, shared_bot=shared_bot)
     connect = _connect(given, draft.settings)
     with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
         context = Context(terminal, given, draft, environ, connect, runner.run, clock.now)
-        finish = Finish(context)
+        background, finish = Background(context), Finish(context)
         try:
             with _brought_back(background, terminal):
                 plan = plan_to_join(context, background) if given.store.joins else _plan(context, background)
@@ -113,7 +110,7 @@ def _plan(context: Context, background: Background) -> Plan:
         store=None if database is None else database.change,
     )
     brings_others = database is not None or draft.settings.store.address is not None
-    service = background.choose_service(given, listener_need(has_prompts=has_prompts, brings_others=brings_others))
+    service = background.choose_service(listener_need(has_prompts=has_prompts, brings_others=brings_others))
     return Plan(changes, agents, service, database, bot, people, parts.choose_test(context))
 
 

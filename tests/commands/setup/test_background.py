@@ -13,8 +13,8 @@ from rich.console import Console
 from hermes.commands.setup.background import Background
 from hermes.commands.setup.terminal import Terminal
 from hermes.commands.stores import home_of
-from hermes.config.settings import Config
 from hermes.storage import process_lock
+from tests.commands.setup.a_context import a_config, a_context
 from tests.commands.setup.desk import ANN, BOB, CTRL_C, Desk, pairs
 from tests.harness.processes import Proc
 from tests.stores import a_store
@@ -234,10 +234,9 @@ def test_a_listener_of_another_store_keeps_the_bot(desk: Desk) -> None:
 def test_a_listener_that_waits_for_the_bot_is_no_listener(tmp_path: Path) -> None:
     """As our service, which holds its store while it tries to get the bot: the other one still keeps the bot."""
     environ = {"HOME": str(tmp_path), "PATH": ""}
-    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
-    config = Config(telegram=telegram, store={"path": str(tmp_path / "ours")})
+    config = a_config(store={"path": str(tmp_path / "ours")})
     terminal = Terminal(Console(file=io.StringIO()), interactive=False)
-    background = Background(terminal, tmp_path / "config.toml", config, environ=environ)
+    background = Background(a_context(terminal, tmp_path / "config.toml", config=config, environ=environ))
     waiting = home_of(config).hold("hermes listen")
     with waiting, process_lock.hold_bot(1234567, tmp_path / "ours", "hermes listen, store /elsewhere"):
         other = background.other_listener(1234567)

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import io
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
 from hermes.agents.claude_code import install as claude_code
-from hermes.chat.bot import Bot
 from hermes.commands.ask.phone_question import Told
 from hermes.commands.install import AGENTS
-from hermes.commands.setup.context import Context
-from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Finish, Plan
-from hermes.commands.setup.given import Changes, Given
+from hermes.commands.setup.given import Changes
 from hermes.commands.setup.terminal import Terminal
-from hermes.config.settings import Config
 from hermes.errors import NotSaved
+from tests.commands.setup.a_context import a_config, a_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
     from pathlib import Path
-
-
-def a_finish(
-    terminal: Terminal,
-    place: Path,
-    environ: dict[str, str] | None = None,
-    run: Callable[[Any], Any] = lambda work: work,
-) -> Finish:
-    """What carries a plan out, with a Telegram that is out of reach."""
-    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
-    draft = Draft(place, Config(telegram=telegram), None)
-    bot = partial(Bot, api_base="http://127.0.0.1:9")
-    return Finish(Context(terminal, Given(), draft, environ or {}, bot, run, lambda: 0.0))
 
 
 def test_a_failure_that_ends_the_setup_is_said_once(tmp_path: Path) -> None:
@@ -44,7 +27,7 @@ def test_a_failure_that_ends_the_setup_is_said_once(tmp_path: Path) -> None:
     shown = io.StringIO()
     terminal = Terminal(Console(file=shown, width=200), interactive=False)
     place = tmp_path / f"{'x' * 250}.toml"
-    finish = a_finish(terminal, place)
+    finish = Finish(a_context(terminal, place))
     with pytest.raises(NotSaved):
         finish.save(Plan(Changes(token=f"1234567:{'a' * 35}", chat_id=1, users=(1,)), (), service=False))
     assert shown.getvalue().split() == ["Setting", "up"]
@@ -56,9 +39,8 @@ def test_only_what_was_done_gets_a_tick(tmp_path: Path, *, has_prompts: bool) ->
     shown = io.StringIO()
     terminal = Terminal(Console(file=shown, width=200), interactive=False)
     environ = {"HOME": str(tmp_path), "PATH": ""}
-    finish = a_finish(terminal, tmp_path / "config.toml", environ)
-    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
-    config = Config(telegram=telegram, prompts={"enabled": has_prompts}, store={"path": str(tmp_path / "store")})
+    finish = Finish(a_context(terminal, tmp_path / "config.toml", environ=environ))
+    config = a_config(prompts={"enabled": has_prompts}, store={"path": str(tmp_path / "store")})
     agents = tuple(one for one in AGENTS if one.name == "claude-code")
     finish.connect_agents(Plan(Changes(), agents, service=False), config)
     done, *rest = shown.getvalue().splitlines()
@@ -87,7 +69,7 @@ def test_only_a_person_answers(tmp_path: Path, told: Told, *, is_well: bool, sai
 
     shown = io.StringIO()
     terminal = Terminal(Console(file=shown, width=100), interactive=False)
-    finish = a_finish(terminal, tmp_path / "config.toml", run=run)
-    finish.test(Config(telegram={"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}))
+    finish = Finish(a_context(terminal, tmp_path / "config.toml", run=run))
+    finish.test(a_config())
     assert said in shown.getvalue()
     assert finish.ok is is_well

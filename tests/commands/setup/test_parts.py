@@ -14,7 +14,7 @@ from hermes.commands.install import AGENTS
 from hermes.commands.setup.background import Background
 from hermes.commands.setup.parts import find_agents
 from hermes.commands.setup.terminal import Terminal
-from hermes.config.settings import Config
+from tests.commands.setup.a_context import a_config, a_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,10 +43,9 @@ def test_claude_codes_hooks_start_a_listener_too(tmp_path: Path) -> None:
     """Without OpenCode, and without a service; settings that cannot be read start nothing."""
     environ = {"HOME": str(tmp_path), "PATH": "/nowhere"}
     place = tmp_path / "config.toml"
-    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
-    settings = Config.model_validate({"telegram": telegram, "store": {"path": tmp_path / "store"}})
+    config = a_config(store={"path": tmp_path / "store"})
     terminal = Terminal(Console(file=io.StringIO()), interactive=False)
-    background = Background(terminal, place, settings, environ=environ)
+    background = Background(a_context(terminal, place, config=config, environ=environ))
     assert not background.will_listen()
     claude_code.install(environ=environ, python=sys.executable, config_path=place, store=tmp_path, log=tmp_path)
     assert background.will_listen()

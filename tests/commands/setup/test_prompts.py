@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
-from functools import partial
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from hermes.agents.registry import PROMPT_ABILITIES
-from hermes.chat.bot import Bot
-from hermes.commands.setup.context import Context
-from hermes.commands.setup.file import Draft
-from hermes.commands.setup.given import Given
 from hermes.commands.setup.prompts import TAKERS, choose_prompts
 from hermes.commands.setup.terminal import Terminal
 from hermes.config import reading as configuration
-from hermes.config.settings import Config, Prompts
+from hermes.config.settings import Prompts
+from tests.commands.setup.a_context import a_context
 from tests.commands.setup.desk import ANN, BOB, TEAM, Desk, gives_token, pairs
 from tests.commands.setup.test_again import REST, changed
 from tests.commands.setup.test_background import listening, unit
@@ -37,12 +31,7 @@ def shown(*, phones: int = 1) -> str:
     """What a newcomer reads before the question, in one line."""
     out = io.StringIO()
     terminal = Terminal(Console(file=out, width=80), interactive=True, read=lambda _: "")
-    telegram = {"token": f"1234567:{'a' * 35}", "chat_id": 1, "users": [1]}
-    draft = Draft(Path("/nowhere"), Config(telegram=telegram), None)
-    choose_prompts(
-        Context(terminal, Given(), draft, {}, partial(Bot, api_base="http://127.0.0.1:9"), asyncio.run, lambda: 0.0),
-        phones=phones,
-    )
+    choose_prompts(a_context(terminal), phones=phones)
     return " ".join(out.getvalue().split())
 
 
