@@ -41,17 +41,14 @@ async def look(around: Around) -> tuple[Finding, ...]:
     address = around.config.store.address
     if address is None:
         return ()
-    from hermes.storage.postgres.connection import Connection  # noqa: PLC0415 (few have psycopg, which is slow to load)
+    from hermes.storage.postgres import checks  # noqa: PLC0415 (few have psycopg, which is slow to load)
 
-    connection = Connection(address)
-    try:
+    async with checks.connection_to(address) as connection:
         found = await AREA.guarded("reach", _server(around, address, connection), limit_s=_LIMIT_S)
         if not is_usable(found):
             return found
         found += await AREA.guarded("pooler", _pooler(address, connection), limit_s=_LIMIT_S)
         return found + await _tables(around, connection)
-    finally:
-        await connection.close()
 
 
 def is_usable(findings: Iterable[Finding]) -> bool:
