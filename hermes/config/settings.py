@@ -6,7 +6,7 @@ The description names correct values; `reading` builds error sentences from it, 
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 import platformdirs
@@ -50,6 +50,16 @@ def is_token(text: str) -> bool:
     return re.fullmatch(r"\d+:[A-Za-z0-9_-]{20,}", text) is not None
 
 
+def _secret(description: str) -> Any:
+    """Return a key for a secret. The key for its file comes before it (`_its_file`)."""
+    return Field(default=SecretStr(""), validate_default=True, description=description)
+
+
+def _its_file(what: str) -> Any:
+    """Return a key for the file that holds a secret."""
+    return Field(default=None, description=f'the path of a file that holds the {what} and nothing else, or "none"')
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -57,14 +67,8 @@ class _Section(BaseModel):
 class Telegram(_Section):
     """The bot, the chat and the users who may answer."""
 
-    token_file: MaybePath = Field(
-        default=None, description='the path of a file that holds the token and nothing else, or "none"'
-    )
-    token: Secret = Field(
-        default=SecretStr(""),
-        validate_default=True,
-        description='the token that @BotFather gave, such as "123456789:AA…", or be in token_file',
-    )
+    token_file: MaybePath = _its_file("token")
+    token: Secret = _secret('the token that @BotFather gave, such as "123456789:AA…", or be in token_file')
     chat_id: Whole = Field(description="the numeric id of the chat, such as 123456789, negative for a group")
     users: Wholes = Field(description="a list of the numeric ids of those who may answer, such as [123456789]")
     api_base: Url = Field(
@@ -195,9 +199,7 @@ class Store(_Section):
         description='the absolute path of a folder, such as "~/.local/state/hermes"',
     )
     keep_done: Seconds = Field(default=604800.0, ge=0, description='a duration such as "7d"')
-    password_file: MaybePath = Field(
-        default=None, description='the path of a file that holds the password and nothing else, or "none"'
-    )
+    password_file: MaybePath = _its_file("password")
     ca_file: MaybePath = Field(default=None, description='the path of a PEM file of certificate authorities, or "none"')
     tls: Literal["verify-full", "off"] = Field(default="verify-full", description='"verify-full" or "off"')
     url: str = Field(
@@ -248,14 +250,8 @@ class OpenCode(_Section):
     name: str = Field(default="opencode", min_length=1, description="a short name that no other server has")
     url: Url = Field(description='an http(s) URL without user name or password, such as "http://127.0.0.1:4096"')
     username: str = Field(default="opencode", description="the user name that the server wants")
-    password_file: MaybePath = Field(
-        default=None, description='the path of a file that holds the password and nothing else, or "none"'
-    )
-    password: Secret = Field(
-        default=SecretStr(""),
-        validate_default=True,
-        description='the password that the server wants, "" for none, or be in password_file',
-    )
+    password_file: MaybePath = _its_file("password")
+    password: Secret = _secret('the password that the server wants, "" for none, or be in password_file')
 
     @property
     def is_here(self) -> bool:
@@ -294,13 +290,9 @@ class Log(_Section):
 class Monitor(_Section):
     """The monitoring service that Hermes pings every minute; the service raises an alarm if the pings stop."""
 
-    ping_url_file: MaybePath = Field(
-        default=None, description='the path of a file that holds the URL and nothing else, or "none"'
-    )
-    ping_url: Secret = Field(
-        default=SecretStr(""),
-        validate_default=True,
-        description='an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or be in ping_url_file',
+    ping_url_file: MaybePath = _its_file("URL")
+    ping_url: Secret = _secret(
+        'an http(s) URL such as "https://hc-ping.com/your-uuid", "" for none, or be in ping_url_file'
     )
 
     @field_validator("ping_url")
