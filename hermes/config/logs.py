@@ -21,8 +21,8 @@ from typing import TextIO
 
 from hermes import disk
 from hermes.config.settings import Log
+from hermes.hook.starting import LOG_BYTES
 
-LOG_BYTES = 5_000_000  # as in `hook`, which writes to the same file
 OLD_FILES = 2
 
 _HIDDEN = "[secret]"

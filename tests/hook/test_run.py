@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import hermes
-from hermes.config import logs
 from hermes.hook import run, spool, starting, sweeping, wait as waiter
 from tests.harness.processes import until
 
@@ -323,7 +322,6 @@ def test_a_log_that_is_too_long_is_put_aside(desk: Desk) -> None:
     assert desk.logged() == "not kept: not JSON (column 1: Expecting value)"
     assert [Path(f"{desk.log}{name}").stat().st_size for name in (".1", ".2")] == [starting.LOG_BYTES, 1]
     assert stat.S_IMODE(desk.log.stat().st_mode) == 0o600
-    assert starting.LOG_BYTES == logs.LOG_BYTES
 
 
 def test_an_unexpected_error_is_one_line_without_its_message(desk: Desk) -> None:
