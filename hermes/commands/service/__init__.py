@@ -4,12 +4,12 @@
 it is done, and are safe to repeat. They never overwrite or remove a file that Hermes did not write.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from hermes.commands.service import launchd, systemd
 from hermes.commands.service.machine import Job, Machine, ServiceState
+from hermes.config.reading import without_keys
 from hermes.errors import ConfigError
 from hermes.storage import installed_files
 
@@ -74,7 +74,7 @@ def is_service_installed(what: str = "service", *, machine: Machine) -> bool:
 
 
 def _refuse_settings_of_this_shell(machine: Machine, config_path: Path) -> None:
-    names = sorted(name for name in machine.environ if re.fullmatch(r"(?i)hermes_.+?__.+", name))
+    names = sorted(machine.environ.keys() - without_keys(machine.environ).keys())
     if names:
         are = "is set" if len(names) == 1 else "are set"
         raise ConfigError(
