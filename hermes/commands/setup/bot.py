@@ -6,6 +6,7 @@ from hermes.chat.bot import Me
 from hermes.chat.failures import is_unauthorized
 from hermes.commands.setup.context import Context
 from hermes.commands.setup.given import Changes
+from hermes.commands.setup.terminal import capital
 from hermes.config.settings import is_token
 from hermes.config.values import secret_or_file
 from hermes.errors import ChatAway, ChatError, ConfigError
@@ -83,7 +84,7 @@ def _typed(context: Context) -> ChosenBot:
             terminal.done(f"@{me.username} answers.")
             return ChosenBot(token, me, Changes(token=token))
         reason = _UNKNOWN if is_token(token) else _WRONG_FORM
-        terminal.warn(f"{reason[0].upper()}{reason[1:]}.")
+        terminal.warn(f"{capital(reason)}.")
 
 
 def _me(context: Context, token: str) -> Me | None:

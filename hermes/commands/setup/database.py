@@ -8,6 +8,7 @@ from typing import Any, Final
 from hermes.commands.setup.context import Context
 from hermes.commands.setup.file import PASSWORD_FILE
 from hermes.commands.setup.given import StoreChange
+from hermes.commands.setup.terminal import capital
 from hermes.config.settings import AGENT_ONLY, Store
 from hermes.config.values import secret_or_file
 from hermes.errors import ConfigError, HermesError, StoreError
@@ -70,7 +71,7 @@ def choose_database(context: Context, *, bot_id: int) -> ChosenDatabase | None:
     try:
         return Connecting(context, check_phone).of_person()
     except HermesError as error:
-        terminal.warn(f"{_capital(str(error))}.")
+        terminal.warn(f"{capital(str(error))}.")
     terminal.say("All else is set up for this machine alone; run `hermes setup` again for the database.")
     return None
 
@@ -171,7 +172,7 @@ class Connecting:
             self._answers(address)
         except StoreError as error:
             if say:
-                self._terminal.warn(f"{_capital(str(error))}.")
+                self._terminal.warn(f"{capital(str(error))}.")
             return False
         return True
 
@@ -213,7 +214,3 @@ class Connecting:
     def _need_another_try(self) -> None:
         if not self._terminal.again():
             raise HermesError(_GAVE_UP)
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]

@@ -17,6 +17,7 @@ from hermes.commands.setup.context import Context
 from hermes.commands.setup.database import ChosenDatabase, make_tables
 from hermes.commands.setup.given import Changes
 from hermes.commands.setup.people import ChosenPeople
+from hermes.commands.setup.terminal import capital
 from hermes.commands.store.move import bring
 from hermes.config import reading as configuration
 from hermes.config.settings import Config
@@ -190,8 +191,7 @@ class Finish:
             comes = "Ask your agent something: its question comes to the phone."
             terminal.title(f"All set. {rings if has_phone else comes}")
             if why is not None and not self._always_listens:
-                waits = f"{why.waits[0].upper()}{why.waits[1:]}"
-                terminal.warn(f"{waits} until a listener runs. {self._how_to_listen('one run always')}")
+                terminal.warn(f"{capital(why.waits)} until a listener runs. {self._how_to_listen('one run always')}")
             elif has_prompts and has_phone:
                 terminal.say("To write to an agent, send /sessions in the chat.")
         if brings_others:

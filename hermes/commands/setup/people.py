@@ -17,7 +17,7 @@ from hermes.commands.setup.context import Context
 from hermes.commands.setup.file import Draft
 from hermes.commands.setup.given import Given
 from hermes.commands.setup.pairing import Code, Heard, Watch, claimed, is_start, new_code
-from hermes.commands.setup.terminal import Terminal
+from hermes.commands.setup.terminal import Terminal, capital
 from hermes.config.settings import Telegram
 from hermes.errors import ChatError, ChatRefused, ConfigError, HermesError
 
@@ -182,7 +182,7 @@ class _Pairing:
     def _show(self, show: Callable[[str], None], left_s: float, trouble: str) -> None:
         """Show the time that is left; say each trouble once, above it."""
         if trouble and trouble != self._trouble:
-            self._terminal.warn(f"{trouble[0].upper()}{trouble[1:]}.")
+            self._terminal.warn(f"{capital(trouble)}.")
         self._trouble = trouble
         show(f"{'Trying again…' if trouble else 'Waiting for you to press Start…'} ({math.ceil(left_s / 60)} min left)")
 

@@ -156,6 +156,11 @@ class Terminal:
             raise ConfigError(f"nobody can be asked here ({what}): run it in a terminal, or give {option}.")
 
 
+def capital(sentence: str) -> str:
+    """Return the sentence with a capital at its beginning."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 @contextmanager
 def _ctrl_d_is_ctrl_c(console: Console) -> Iterator[None]:
     try:
