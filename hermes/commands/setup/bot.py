@@ -78,7 +78,7 @@ def _typed(context: Context) -> ChosenBot:
     terminal.say("1. Open https://t.me/BotFather in Telegram and send /newbot.")
     terminal.say("2. Choose a name. It gives you a token; copy it.")
     while True:
-        token = terminal.hidden("Paste the token (it stays hidden):", option=OPTION)
+        token = terminal.line("Paste the token (it stays hidden):", option=OPTION, hidden=True)
         me = _me(context, token) if is_token(token) else None
         if me is not None:
             terminal.done(f"@{me.username} answers.")

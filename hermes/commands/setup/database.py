@@ -148,9 +148,8 @@ class Connecting:
         address, file = self._known(url)
         if (file is not None or address.secret_files()) and self._is_right(address, say=False):
             return self._chosen(address, file)
-        typed = self._terminal.hidden(
-            "The password of the database (it stays hidden; Enter for none):", option=_PASSWORD
-        )
+        question = "The password of the database (it stays hidden; Enter for none):"
+        typed = self._terminal.line(question, option=_PASSWORD, hidden=True)
         address = self._address(url, typed)
         if self._is_right(address, say=True):
             return self._chosen(address, self._password_file if typed else None, typed)

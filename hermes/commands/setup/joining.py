@@ -9,7 +9,6 @@ from hermes.commands.setup import parts
 from hermes.commands.setup.background import Background, listener_need
 from hermes.commands.setup.context import Context
 from hermes.commands.setup.database import Connecting
-from hermes.commands.setup.file import Draft
 from hermes.commands.setup.finish import Plan
 from hermes.commands.setup.given import Changes
 from hermes.errors import ConfigError
@@ -36,7 +35,12 @@ def plan_to_join(context: Context, background: Background) -> Plan:
     async def check(address: Address) -> None:
         from hermes.storage.postgres import checks  # noqa: PLC0415 (few have psycopg)
 
-        _need_same_bot(draft, await checks.check_agent(address))
+        bot, own = await checks.check_agent(address), draft.config and draft.config.phone
+        if own and own.bot_id != bot:
+            raise ConfigError(
+                f"{draft.place} names the bot {own.bot_id} in [telegram], and the database is for the bot {bot}: "
+                "remove [telegram] there, so that this machine asks through that bot."
+            )
 
     database = Connecting(context, check).of_url(given.store.url or "")
     terminal.yes = True
@@ -44,12 +48,3 @@ def plan_to_join(context: Context, background: Background) -> Plan:
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
     service = background.choose_service(listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)
-
-
-def _need_same_bot(draft: Draft, bot: int) -> None:
-    own = draft.config and draft.config.phone
-    if own and own.bot_id != bot:
-        raise ConfigError(
-            f"{draft.place} names the bot {own.bot_id} in [telegram], and the database is for the bot {bot}: remove "
-            "[telegram] there, so that this machine asks through that bot."
-        )

@@ -26,7 +26,8 @@ def choose_prompts(context: Context, *, phones: int) -> bool:
     is_asked = terminal.interactive and not given.yes
     if before.enabled:
         terminal.title("Prompts from your phone")
-        terminal.done(f"Your phone may send prompts to your agents, {where(before.projects)}.")
+        where = ", ".join(before.projects) or "all projects"
+        terminal.done(f"Your phone may send prompts to your agents, in {where}.")
         terminal.say("If you lose it: /lock in the chat, or `hermes lock` on this computer, stops them.")
         return not is_asked or terminal.ask("Leave prompts on?", default=True, option=OPTION)
     if not is_asked:
@@ -53,8 +54,3 @@ def choose_prompts(context: Context, *, phones: int) -> bool:
     terminal.say("Prompts may go to all projects, unless `[prompts] projects` in the configuration names some.")
     these = "these phones" if phones > 1 else "this phone"
     return terminal.approve(f"May {these} send prompts to your agents?", option=OPTION)
-
-
-def where(projects: tuple[str, ...]) -> str:
-    """Return the words for the projects to which prompts may go."""
-    return f"in {', '.join(projects)}" if projects else "in all projects"

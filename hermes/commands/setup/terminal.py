@@ -125,17 +125,11 @@ class Terminal:
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         return self._yes_or_no(question, "[y/N]", default=False, option=option)
 
-    def hidden(self, question: str, *, option: str) -> str:
-        """Ask for a secret, which is not shown while it is typed or pasted. Raises ConfigError."""
+    def line(self, question: str, *, option: str, hidden: bool = False) -> str:
+        """Ask for a text; a hidden one, such as a secret, is not shown while it is typed. Raises ConfigError."""
         self.need(question, option)
         with _ctrl_d_is_ctrl_c(self._console):
-            return self._read_hidden(f"{_INDENT}{question} ").strip()
-
-    def line(self, question: str, *, option: str) -> str:
-        """Ask for a text, which is shown while it is typed. Raises ConfigError."""
-        self.need(question, option)
-        with _ctrl_d_is_ctrl_c(self._console):
-            return self._read(f"{_INDENT}{question} ").strip()
+            return (self._read_hidden if hidden else self._read)(f"{_INDENT}{question} ").strip()
 
     def _yes_or_no(self, question: str, choices: str, default: bool, option: str) -> bool:
         self.need(question, option)
