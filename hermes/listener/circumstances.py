@@ -1,4 +1,4 @@
-"""What a listener is made with beside its store."""
+"""The circumstances in which a listener runs, beside its store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.listener.sd_notify import Supervisor
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What all parts of a listener may need to know.
+    """The circumstances that all parts of a listener may need to know.
 
     - `followed`: the configuration file; if it is another by now, the listener starts again. None: nobody follows it.
     - `monotonic`: a clock that never jumps, in seconds.

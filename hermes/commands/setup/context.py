@@ -1,4 +1,4 @@
-"""What every step of one setup needs."""
+"""The context that each step of one setup needs."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass

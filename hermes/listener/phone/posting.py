@@ -63,7 +63,7 @@ class Posting:
         self._times = times
         self._link = link
         self._few = asyncio.Semaphore(POSTS)
-        # What notes a message that was sent, by entry id, while the disk is full: it must not be sent again.
+        # The changes that note sent messages, by entry id, while the disk is full: they must not be sent again.
         self._unnoted: dict[str, Callable[[Entry], Entry]] = {}
 
     async def step(self, entry_id: str) -> float | None:

@@ -50,7 +50,7 @@ class TurnNotices:
         self._times = times
         self._link = link
         self._messenger = messenger
-        # What notes a message that was sent, by notice id, while the disk is full: it must not be sent again.
+        # The changes that note sent messages, by notice id, while the disk is full: they must not be sent again.
         self._unnoted: dict[str, Callable[[Notice], Notice]] = {}
 
     async def step(self, notice_id: str) -> float | None:

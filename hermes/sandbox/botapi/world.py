@@ -115,7 +115,7 @@ FIRST_USER = User(1001, "Ann", "ann")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a world begins with; the first user and the first chat are the default ones.
+    """The settings of a world; the first user and the first chat are the default ones.
 
     Without `chats` each user has a private chat. `rate_scale` 1 is as strict as Telegram. `topics_mode`: @BotFather has
     switched topics on in the private chats of the bot. `test_clock` is the file of a clock that a test bends.

@@ -1,4 +1,4 @@
-"""What both scripted OpenCodes have: sessions, events, faults, effects and the record of requests. No HTTP here."""
+"""The parts of both scripted OpenCodes: sessions, events, faults, effects, the record of requests. No HTTP here."""
 
 from __future__ import annotations
 
