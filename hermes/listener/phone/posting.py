@@ -175,12 +175,16 @@ class Posting:
         return AT_ONCE
 
     async def _redraw(self, entry: Entry, screen: Screen) -> float:
-        message_id = entry.phone.message_id or 0
-        is_there = await self._outbox.edit(entry.phone.chat_id, message_id, screen)
+        is_there = await self._outbox.edit(entry.phone.chat_id, entry.phone.message_id or 0, screen)
         if not is_there:
             log.info("entry %s: its message was deleted on the phone", entry.id)
-        shown = message_id if is_there or entry.state.phase == "settled" else None
-        await self._note(entry, lambda phone: replace(phone, message_id=shown, drawn=screen.digest))
+        again = not is_there and entry.state.phase != "settled"
+
+        def noted(phone: Phone) -> Phone:
+            # /open may have put this message among the copies meanwhile.
+            return replace(phone, message_id=None if again else phone.message_id, drawn=screen.digest)
+
+        await self._note(entry, noted)
         return AT_ONCE
 
     def _settles_in(self, entry: Entry) -> float:

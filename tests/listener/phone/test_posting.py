@@ -53,6 +53,23 @@ async def test_a_message_deleted_on_the_phone_is_posted_again(home: House) -> No
     assert home.agent.effects[0].answers == (("PostgreSQL",),)
 
 
+async def test_a_question_that_is_wanted_again_while_it_is_drawn_is_posted_again(home: House) -> None:
+    """The end of the drawing does not bring the older message back, which is deleted."""
+    await home.start()
+    home.agent.ask([question(multiple=True)])
+    first = await home.person.sees(ASKED)
+    await home.noted(first)
+    home.api.control.fault(method="editMessageText", action="hang", hang_s=1.0, processed=True)
+    await home.person.taps(first, "PostgreSQL")
+    await home.person.sees("☑")
+    home.person.write("/open")
+    await home.person.gone(first)
+    await until(lambda: len(sent(home, ASKED)) == 2, "a new message")
+    second = await home.person.sees(ASKED)
+    await home.person.taps(second, "Done")
+    await home.person.sees("✅ PostgreSQL", buttons=False)
+
+
 async def test_a_settled_message_that_was_deleted_stays_so(home: House) -> None:
     """What is over is not posted again."""
     await home.start()
