@@ -90,8 +90,9 @@ class Timekeeper:
         """Note whether the machine of the ask is away. Raises Conflict, Missing."""
         clock, now_s = self._times.clock, self._entries.now()
         is_away, is_noted = self._machines.is_away(entry.ask.source.machine), entry.timing.away_at is not None
-        # The end of a decision that had to wait for its machine is told by a message of its own: it stays noted.
-        if is_away is is_noted or (is_noted and entry.state.phase != "open"):
+        # The end of a decision that had to wait for its machine is told by a message of its own: it stays noted. A
+        # decision that has arrived waits for nothing more.
+        if is_away is is_noted or (is_noted and entry.state.phase != "open") or entry.state.phase == "settled":
             return entry
         log.info("entry %s: its machine is %s", entry.id, "away" if is_away else "back")
         return await self._entries.change(

@@ -11,6 +11,7 @@ import pytest
 
 from hermes.core.answer_clock import GRACE_S
 from hermes.errors import NotSaved
+from hermes.model.machine import Machine
 from tests.listener.gates import unwritable
 from tests.listening import PATIENCE_S, House, a_request, house, question, until
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 TTL_S = 1800.0
 CALL_S = TTL_S - TTL_S / 3
 home = house()
+served = house("new")
 
 
 async def asked(home: House, *texts: str) -> list[ShownMessage]:
@@ -289,6 +291,22 @@ async def test_time_that_nobody_could_answer_in_does_not_count(home: House) -> N
         assert phases(home) == ["open"]
         await home.ticks(200)
         assert phases(home) == ["sending"]
+
+
+async def test_an_answer_that_had_arrived_when_its_machine_left_did_not_wait_for_it(served: House) -> None:
+    """It is not told a second time, in a message that rings."""
+    served.agent.finishes = False
+    await served.start()
+    served.agent.ask([question("Which one?")])
+    shown = await served.person.sees("Which one?")
+    served.agent.hold_events()
+    await served.person.taps(shown, "SQLite")
+    await served.person.sees("✅ SQLite", buttons=False)
+    served.listener._parts.phone.machines.all = (Machine("elsewhere", "elsewhere", "", 0.0),)
+    await served.listener._parts.phone.timekeeper.tick(answerable=True)
+    assert served.entry().timing.away_at is None
+    await served.put_away()
+    assert not served.person.find("Delivered")
 
 
 def now(home: House, entry: Entry) -> Entry:
