@@ -23,7 +23,7 @@ from hermes.chat.screens.screen import Look, Screen, SideScreen
 from hermes.chat.screens.settled import in_brief
 from hermes.chat.screens.side_messages import out_of_date, posted_again, sides
 from hermes.core.answer_clock import AnswerTimes
-from hermes.errors import ChatRefused
+from hermes.errors import ChatRefused, StoreError
 from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.permission_queue import Left, PermissionQueue
@@ -111,11 +111,18 @@ class Posting:
                 return wait_s
             left = self._queue.left_for(entry) if entry.timing.posted_s is None else None
             posted = await self._sent(entry, left)
-        is_in_its_place = left is not None and self._queue.moved(entry, left)
-        await self._note_sent(entry, posted)
-        if left is not None and is_in_its_place:
-            await self._outbox.discard(left.chat_id, left.message_id)
+        replaced = left if left is not None and self._queue.moved(entry, left) else None
+        try:
+            await self._note_sent(entry, posted)
+        except StoreError:
+            await self._remove(replaced)  # the message that replaces it is there, although that could not be noted
+            raise
+        await self._remove(replaced)
         return AT_ONCE
+
+    async def _remove(self, replaced: Left | None) -> None:
+        if replaced is not None:
+            await self._outbox.discard(replaced.chat_id, replaced.message_id)
 
     async def _sent(self, entry: Entry, left: Left | None) -> Callable[[Entry], Entry]:
         """Send the message of an ask, in place of the one that another has `left`; return what notes it."""

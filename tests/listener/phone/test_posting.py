@@ -208,6 +208,28 @@ async def test_a_message_beside_the_main_one_that_could_not_be_noted_is_not_sent
     await home.person.sees("✅ “In words”", buttons=False)
 
 
+async def test_a_permission_that_could_not_be_noted_replaces_the_one_before(
+    home: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk is full from the moment on in which it is sent: the message before goes all the same."""
+    await home.start()
+    home.agent.finishes = False
+    session = home.agent.permissions[home.agent.ask_permission("bash", ["echo one"])]["sessionID"]
+    first = await home.person.sees("echo one")
+    await home.noted(first)
+    await home.person.taps(first, "Allow once")
+    await home.put_away()
+    home.api.control.fault(method="sendMessage", action="hang", hang_s=60, processed=True)
+    home.agent.ask_permission("bash", ["echo two"], session=session)
+    second = await home.person.sees("echo two", buttons=True)
+    with unnoted(home):
+        home.api.control.clear_faults()
+        await until(lambda: NOT_SAVED in caplog.text, "the disk's refusal")
+    home.listener._parts.steps.kick("phone", home.entry().id)
+    await home.noted(second)
+    await home.person.gone(first)
+
+
 async def test_waiting_as_long_as_telegram_says(home: House) -> None:
     """A 429 in the middle of it all: the same message, once, after the pause; taps are answered meanwhile."""
     await home.start()
