@@ -175,7 +175,7 @@ RecordAction = (
 )
 """The actions of buttons that only notices, prompts, lists and cards have."""
 
-WritingAction = SendNow | SendHeard | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | ListPage
-"""The actions of buttons by which a person writes to an agent, or stops one."""
+PromptAction = SendNow | SendHeard | SendAgain | StopTurn | Address | AnswerLate | ShowCard | WriteTo | ListPage
+"""The actions of buttons that are refused while prompts are off: those that write, and those that lead there."""
 
 Action = AskAction | RecordAction | Back | ShowWhole

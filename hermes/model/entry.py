@@ -62,7 +62,7 @@ class Timing:
       posted and has no end waits until somebody answers it.
     - `until_s`: the end as the phone shows it (epoch).
     - `away_at`: the value of the answerable clock when the machine of the ask was missed, None while it is there. Until
-      it is back, no time to answer passes. It stays once the ask is decided.
+      it is back, no time to answer passes. If the ask is decided meanwhile, the value stays.
     - `called`, `reminded`: whether the final call was made, and the number of reminders, both since the last start.
     """
 

@@ -113,6 +113,10 @@ class Places(Wire):
     root: Text
 
 
+class Changed(Wire):
+    """That a turn changed something; the lines, which can be many, are read of one prompt at a time."""
+
+
 class TurnInfo(Info):
     """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
 
@@ -122,7 +126,7 @@ class TurnInfo(Info):
 
     finish: Text | None = None
     error: MessageError | None = None
-    summary: Any = None
+    summary: bool | Changed | None = None
     model: ModelRef | None = None
     agent: Text | None = None
     path: Places | None = None
@@ -152,7 +156,7 @@ class FileDiff(Wire):
     after: Text | None = None
 
 
-class Summary(Wire):
+class Summary(Changed):
     """The changes of a turn with their lines."""
 
     diffs: tuple[FileDiff, ...] | None = None

@@ -93,28 +93,37 @@ class Prompting:
     async def _do(
         self, order: MakeSession | Look | Send | Stop, prompt: Prompt, target: Target, has: HasPrompts
     ) -> float:
-        if isinstance(order, MakeSession):
-            try:
-                made = SessionMade(await (await has.way()).new_session(target.source.directory))
-                return await self._happen(prompt, made)
-            except AgentRefused as error:
-                return await self._happen(prompt, Declined(_why(error)))
-        way = await has.way()
         match order:
+            case MakeSession():
+                return await self._make_session(prompt, target, has)
             case Look(pause_s):
-                return await self._look(prompt, target, way, pause_s)
+                return await self._look(prompt, target, await has.way(), pause_s)
             case Send():
-                return await self._send(prompt, target, way)
+                return await self._send(prompt, target, await has.way())
             case Stop():
-                if await self._store.is_phone_locked():
-                    return await self._happen(prompt, StopTold(is_taken=False))
-                try:
-                    after = await self._seen(prompt, target, way)
-                except AgentError:
-                    after = prompt  # its record cannot be read: what the person wants counts
-                if after is None or prompts.is_over(after):
-                    return 0.0  # the turn that runs by now is not the one that the person meant
-                return await self._happen(prompt, StopTold(await self._stopped(target, way)))
+                return await self._stop(prompt, target, has)
+
+    async def _make_session(self, prompt: Prompt, target: Target, has: HasPrompts) -> float:
+        try:
+            made = SessionMade(await (await has.way()).new_session(target.source.directory))
+        except AgentRefused as error:
+            return await self._happen(prompt, Declined(_why(error)))
+        return await self._happen(prompt, made)
+
+    async def _stop(self, prompt: Prompt, target: Target, has: HasPrompts) -> float:
+        if await self._store.is_phone_locked():
+            return await self._happen(prompt, StopTold(is_taken=False))
+        try:
+            way = await has.way()
+        except AgentRefused:
+            return await self._happen(prompt, StopTold(is_taken=False))
+        try:
+            after = await self._seen(prompt, target, way)
+        except AgentError:
+            after = prompt  # its record cannot be read: what the person wants counts
+        if after is None or prompts.is_over(after):
+            return 0.0  # the turn that runs by now is not the one that the person meant
+        return await self._happen(prompt, StopTold(await self._stopped(target, way)))
 
     async def _happen(self, prompt: Prompt, event: PromptEvent) -> float:
         await self._prompts.apply(prompt.id, event)

@@ -150,7 +150,8 @@ class SessionCards:
 
     async def _edited(self, tap: Tap, screen: Screen) -> None:
         try:
-            await self._outbox.edit(tap.chat_id, tap.message_id, screen)
+            if not await self._outbox.edit(tap.chat_id, tap.message_id, screen):
+                log.info("a list could not be turned over: it was deleted on the phone")
         except ChatError as error:  # the person sees the page as it was, and can tap again
             log.info("a list could not be turned over: %s", error)
 

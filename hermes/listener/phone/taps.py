@@ -23,8 +23,8 @@ from hermes.model.actions import (
     Confirmed,
     KeepWaiting,
     Pick,
+    PromptAction,
     RecordAction,
-    WritingAction,
 )
 from hermes.model.entry import Entry, Phone
 from hermes.model.events import Tap, Tapped
@@ -103,7 +103,7 @@ class Taps:
 
     async def _take_for_others(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Let a record take the tap; return False if the button may be one of an ask. Raises StoreError."""
-        if isinstance(action, WritingAction) and not self._has_prompts:
+        if isinstance(action, PromptAction) and not self._has_prompts:
             self._outbox.answer(tap.query_id, hints.TOASTS["prompts_off"])
             return True
         for other in self._others:

@@ -91,6 +91,16 @@ async def test_a_new_session_at_a_server_that_refuses_ends_its_prompt(house: Hou
     assert (ended.phase, ended.reason) == ("failed", "the password is wrong")
 
 
+async def test_a_stop_at_a_server_that_refuses_is_told_as_failed(house: House) -> None:
+    """It is not tried for ever: the person can stop the turn at the computer."""
+    await house.keep(replace(RUNNING, stop="asked"))
+    prompting = Prompting(house.kept, {way_name(TARGET.source): Refusing()}, {}, house.store, ())
+    assert await prompting.step(RUNNING.id) == 0.0
+    after = house.prompts.get(RUNNING.id)
+    assert after is not None
+    assert after.stop == "refused"
+
+
 async def test_a_prompt_behind_another_one_looks_again_by_itself(house: House) -> None:
     """The other one may become stale, which nothing tells."""
     await house.keep(QUEUED)
