@@ -104,9 +104,11 @@ class Asking:
 
     async def was_on_phone(self) -> bool:
         """Tell whether the question is or was on the phone, as seen by this or an earlier call. Raises StoreError."""
+        if self._came:
+            return True
         store = self._config.store.path
         waits = [name for name in spool.waited_for(store) if self._hook.pid in spool.waiters(store, name)]
-        if waits and not self._came:
+        if waits:
             entries = (await look(store_of(self._config), lambda store: store.survey())).entries
             # The post's time and not its message id, which a machine without the bot does not see.
             self._came = any(entry.timing.posted_s is not None for entry in entries if wait_id(entry.ask) in waits)

@@ -3,8 +3,9 @@
 import asyncio
 import shlex
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from hermes import disk
@@ -66,12 +67,21 @@ def _writing(around: Around) -> list[Finding]:
 
 def _modes(around: Around) -> list[Finding]:
     root = around.config.store.path
-    opened = [path for path in (root, *sorted(root.rglob("*"))) if not path.is_symlink() and open_to_others(path)]
+    opened = [path for path in _all(root) if not path.is_symlink() and open_to_others(path)]
     if not opened:
         return [AREA.good("modes", "closed to others")]
     what = str(opened[0]) if len(opened) == 1 else f"{len(opened)} files and folders of it"
     mend = f"chmod -R go= {shlex.quote(str(root))}"
     return [AREA.broken("modes", f"others may read or change {what}", mend, close_to_others(opened))]
+
+
+def _all(folder: Path) -> Iterator[Path]:
+    yield folder
+    for path in disk.listing(folder):
+        if path.is_dir() and not path.is_symlink():
+            yield from _all(path)
+        else:
+            yield path
 
 
 def _space(around: Around) -> list[Finding]:

@@ -3,6 +3,7 @@
 It asks for nothing but the password of the database, and takes the default of every other question.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from hermes.commands.setup import parts
@@ -43,8 +44,7 @@ def plan_to_join(context: Context, background: Background) -> Plan:
             )
 
     database = Connecting(context, check).of_url(given.store.url or "")
-    terminal.yes = True
-    agents = parts.choose_agents(context)
+    agents = parts.choose_agents(replace(context, terminal=terminal.with_defaults()))
     has_prompts = draft.settings.prompts.enabled if given.prompts is None else given.prompts
     service = background.choose_service(listener_need(has_prompts=has_prompts, brings_others=False))
     return Plan(Changes(prompts=given.prompts, store=database.change), agents, service, database)

@@ -4,6 +4,7 @@ Text from outside (names of people, titles of groups, versions) is never read as
 be printed become blanks, so that it cannot move the cursor.
 """
 
+import copy
 import getpass
 import io
 import sys
@@ -46,8 +47,14 @@ class Terminal:
     ) -> None:
         self.interactive = interactive
         self._console = console
-        self.yes = yes
+        self._yes = yes
         self._read, self._read_hidden = read, read_hidden
+
+    def with_defaults(self) -> "Terminal":
+        """Return the same terminal, whose `ask` takes each default without asking."""
+        made = copy.copy(self)
+        made._yes = True  # noqa: SLF001 (of the same class)
+        return made
 
     # --- saying ---------------------------------------------------------------------------------------------
 
@@ -105,7 +112,7 @@ class Terminal:
 
     def ask(self, question: str, *, default: bool, option: str) -> bool:
         """Ask yes or no; Enter and `--yes` take the default. Raises ConfigError."""
-        if self.yes:
+        if self._yes:
             return default
         return self._yes_or_no(question, "[Y/n]" if default else "[y/N]", default, f"{option}, or --yes")
 
@@ -114,7 +121,7 @@ class Terminal:
 
         Print nothing and return False if no person can be asked, or with `--yes`: the error that follows says it.
         """
-        asked = self.interactive and not self.yes
+        asked = self.interactive and not self._yes
         if asked and trouble:
             self.warn(trouble)
         return asked and self._yes_or_no("Try again?", "[Y/n]", default=True, option="")

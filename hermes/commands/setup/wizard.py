@@ -41,10 +41,11 @@ def run(given: Given, *, place: Path, environ: Mapping[str, str], terminal: Term
     connect = _connect(given, draft.settings)
     with told_to_leave(), asyncio.Runner(loop_factory=clock.loop) as runner:
         context = Context(terminal, given, draft, environ, connect, runner.run, clock.now)
-        background, finish = Background(context), Finish(context)
+        joins, finish = given.store.joins, Finish(context)
+        background = Background(replace(context, terminal=terminal.with_defaults()) if joins else context)
         try:
             with _brought_back(background, terminal):
-                plan = plan_to_join(context, background) if given.store.joins else _plan(context, background)
+                plan = plan_to_join(context, background) if joins else _plan(context, background)
                 finish.carry_out(plan, background)
         except KeyboardInterrupt:
             what = "what was done until here stays" if finish.saved else "the configuration stays as it was"

@@ -18,7 +18,7 @@ from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import LogOnce, as_entry, as_row, joined, surveyed
+from hermes.storage.postgres.rows import as_entry, as_row, joined, surveyed
 from hermes.storage.postgres.statements import MOST_TRIES, OWNER, TELL, Statements, surely
 from hermes.storage.store import Survey
 
@@ -90,7 +90,6 @@ class Entries:
         self._statements = statements
         self._sleep = sleep
         self._identity = statements.identity
-        self._log_once = LogOnce()
 
     # --- open asks ----------------------------------------------------------------------------------------------------
 

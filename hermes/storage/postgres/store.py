@@ -27,6 +27,7 @@ from hermes.storage.postgres.identity import Identity
 from hermes.storage.postgres.leases import IS_HELD, Leases
 from hermes.storage.postgres.prompt_files import PromptFileRows
 from hermes.storage.postgres.records import Records
+from hermes.storage.postgres.rows import LogOnce
 from hermes.storage.postgres.statements import Statements, surely
 from hermes.storage.prompt_files import PromptFolder
 from hermes.storage.store import Changed, Missed, Store
@@ -75,6 +76,7 @@ class PostgresStore(Entries, Store):
         self._leases = Leases(self._connection, self._identity, self._clock, monotonic)
         statements = Statements(self._connection, self._identity, self._leases, self._learn)
         Entries.__init__(self, statements, sleep)
+        self._log_once = LogOnce()
         self._feed = Feed(address, self._identity, self._leases.is_phone, monotonic, sleep)
         self.notices = Records(statements, "notices", NOTICES)
         self.prompts = Records(statements, "prompts", PROMPTS)
