@@ -82,15 +82,15 @@ class Plugin:
         paths = {"store": store, "log": log, "config": config_path}
         settings: dict[str, object] = {"python": installed_files.interpreter(python)}
         settings |= {name: str(path.absolute()) for name, path in paths.items()}
-        there = settings_of(self.installed(environ) or "")
+        there = self.installed(environ)
+        kept = settings_of(there or "")
         if unknown := switches.keys() - set(self.switches):
             raise TypeError(f"{self.agent} has no switch {', '.join(sorted(unknown))}")
         said = {name: switches.get(name) for name in self.switches}
-        switched = {name: bool(there.get(name)) if on is None else on for name, on in said.items()}
-        done = installed_files.put(self.path(environ), self.text(settings | switched), MARKER)
-        if "already" in done:
-            return [done]
-        return [done, f"Restart {self.agent} to load it."]
+        switched = {name: bool(kept.get(name)) if on is None else on for name, on in said.items()}
+        wanted = self.text(settings | switched)
+        done = installed_files.put(self.path(environ), wanted, MARKER)
+        return [done] if there == wanted else [done, f"Restart {self.agent} to load it."]
 
     def uninstall(self, *, environ: Mapping[str, str]) -> list[str]:
         """Remove only the plugin file, and return a list of sentences about it. Safe to repeat.

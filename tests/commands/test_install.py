@@ -80,6 +80,13 @@ def test_installing_again_says_so(home: Path) -> None:
     assert settings(place)["python"] == sys.executable
 
 
+def test_a_new_plugin_wants_a_restart_wherever_it_lies(home: Path) -> None:
+    """Also in a folder whose name is a word of the sentence for a plugin that is up to date."""
+    done = put(home, XDG_CONFIG_HOME=str(home / "already"))
+    assert done[1:] == ["Restart OpenCode to load it."]
+    assert len(put(home, XDG_CONFIG_HOME=str(home / "already"))) == 1
+
+
 def test_a_place_that_cannot_be_looked_at_has_no_plugin(home: Path) -> None:
     """As where another user owns the folder: `hermes setup` asks this of every agent, and goes on."""
     assert not install.is_connected(environ(home / ("x" * 300)))

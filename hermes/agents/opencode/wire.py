@@ -114,7 +114,7 @@ class Places(Wire):
 
 
 class Changed(Wire):
-    """That a turn changed something; the lines, which can be many, are read of one prompt at a time."""
+    """Shows that a turn changed something. Its lines are not read here: there can be many."""
 
 
 class TurnInfo(Info):

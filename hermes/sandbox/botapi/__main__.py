@@ -16,7 +16,7 @@ from hermes.sandbox.botapi.world import Settings, World
 
 
 def main() -> None:
-    """See the module."""
+    """Read the settings, print the URLs, and serve."""
     settings = TypeAdapter(Settings).validate_json(sys.stdin.readline())
     world = World(settings, pace=clock.bent(settings.test_clock).pace)
     server = BotApiServer(world)
