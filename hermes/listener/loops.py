@@ -7,10 +7,11 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from typing import Final
 
 from hermes.config.reading import Followed
-from hermes.errors import AgentError, Deposed, HermesError, NotRunning, StoreError
+from hermes.errors import AgentError, Deposed, HermesError, Missing, NotRunning, StoreError
 from hermes.hook import spool, sweeping
 from hermes.listener.agent.hooks import Bell
 from hermes.listener.circumstances import Circumstances
@@ -321,7 +322,8 @@ class Loops:
             closed = await entries.refresh(change.id)
             if closed is not None:
                 if entries.is_ours(closed):
-                    await self._parts.agent.errands.tell(closed.id, Woke())  # its hook may still wait
+                    with suppress(Missing):  # the phone side has closed it: nothing more is saved of it
+                        await self._parts.agent.errands.tell(closed.id, Woke())  # its hook may still wait
                 entries.drop(closed)
 
     # --- housekeeping -------------------------------------------------------------------------------------------------

@@ -23,12 +23,13 @@ from hermes.commands.ask.phone_question import TEST, Told, asking
 from hermes.commands.status.survey import gather
 from hermes.commands.store import machines
 from hermes.commands.stores import look, store_of
-from hermes.errors import Deposed, StoreAway, StoreError, TooNew
+from hermes.errors import Deposed, NotSaved, StoreAway, StoreError, TooNew
 from hermes.hook import prompt_files, spool
 from hermes.listener.agent.hook_prompts import LIES_S
 from hermes.listener.daemon import Listener
 from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.outage import PATIENCE_S
+from hermes.listener.phone.posting import LINGER_S
 from hermes.listener.sd_notify import Supervisor
 from hermes.model.ask import Source
 from hermes.model.notice import Notice
@@ -41,15 +42,17 @@ from hermes.storage.postgres import roles
 from hermes.storage.postgres.leases import LEASE_S
 from hermes.storage.postgres.store import PostgresStore
 from hermes.storage.process_lock import STOPS_S, holder
+from hermes.storage.store import Changed
 from tests.listener.gates import fails_once, held
 from tests.listening import ANN, BOB, STRANGER, Clock, House, a_request, question, until
 from tests.prompted import Desk
 from tests.storage.postgres.proxy import proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
+    from hermes.model.entry import Entry
     from hermes.sandbox.phone_values import ShownMessage
     from hermes.storage.postgres.address import Address
     from tests.harness.postgres import Database, Server
@@ -331,6 +334,35 @@ async def test_a_session_with_the_id_of_another_machine_s_session_has_a_notice_o
             await machine.listener._parts.kept.refresh(one.kind, one.id)
         machine.hook("turn.ended", turn | {"words": f"the words of {machine.root.name}"}, directory=str(machine.root))
         await laptop.person.sees(f"the words of {machine.root.name}")
+
+
+async def test_an_ask_that_is_closed_while_its_machine_cannot_save_is_over_there_too(
+    three: tuple[Machine, ...],
+) -> None:
+    """Its machine learns that the agent works on, and cannot save that before the phone's machine closes the ask."""
+    laptop, workstation, _ = three
+    await started(laptop, workstation)
+    workstation.agent.ask([question()])
+    shown = await laptop.person.sees(ASKED, buttons=True)
+    await laptop.noted(shown)
+    entry_id, store = workstation.entry().id, workstation.listener._parts.entries.store
+    refused, real = [], store.change
+
+    async def change(entry_id: str, fn: Callable[[Entry], Entry], known: Entry | None = None) -> Entry:
+        if fn(workstation.entry()).state.working:
+            refused.append(entry_id)
+            raise NotSaved("the database does not answer")
+        return await real(entry_id, fn, known)
+
+    store.__dict__["change"] = change
+    await laptop.person.taps(shown, "SQLite")
+    await until(lambda: refused, "a try to save that the agent works on")
+    laptop.clock.advance(LINGER_S)
+    laptop.listener._parts.steps.kick("phone", entry_id)
+    await until(lambda: not laptop.entries(), "the ask closed")
+    del store.__dict__["change"]
+    await workstation.listener._loops._take_in(Changed("entries", entry_id))
+    assert not workstation.entries()
 
 
 async def test_the_desk_of_another_machine_is_followed(three: tuple[Machine, ...]) -> None:

@@ -139,7 +139,7 @@ class Errands:
         if isinstance(order, Wait):
             return order.pause_s
         if isinstance(order, Release):  # at once: an entry that is settled may be closed any moment
-            await self.tell(entry_id, Woke())
+            await self.tell(entry_id, await self._do_at_once(entry, order))
             return 0.0
         if self._is_done_at_once(order):
             return await self._step_at_once(entry_id)

@@ -85,6 +85,7 @@ class Hooks(WaitingHooks):
 
     there: bool = False
     ready: str | None = None
+    is_full: bool = False
 
     def waiting(self, _: Ask) -> bool:
         return self.there
@@ -93,6 +94,8 @@ class Hooks(WaitingHooks):
         return {wait_id(ask())} if self.there else set()
 
     def put(self, _: Ask, text: str) -> None:
+        if self.is_full:
+            raise NotSaved("the disk is full")
         self.ready = text
 
     def is_ready(self, _: Ask) -> bool:
@@ -350,6 +353,22 @@ async def test_a_waiting_hook_carries_what_no_named_server_can(way: Way) -> None
     assert await way.step() == HOOK_LOOK_S
     assert way.entry().route == "waiter"
     assert '"SQLite"' in str(way.hooks.ready)
+
+
+async def test_a_hook_that_cannot_be_released_is_tried_again_after_a_pause(way: Way) -> None:
+    """The disk is full: the step fails, so that its worker waits; then the hook gets its word."""
+    generic = replace(way.entry().ask, source=replace(way.entry().ask.source, agent="generic", server=""))
+    await way.book.change(way.id, lambda found: replace(found, ask=generic, waits=True))
+    way.hooks.there = True
+    await way.step()
+    await way.book.apply(way.id, Ended(way.now_s, "answered_at_desk"))
+    way.hooks.is_full = True
+    with pytest.raises(NotSaved):
+        await way.errands.step(way.id)
+    way.hooks.is_full = False
+    assert await way.errands.step(way.id) == 0.0
+    assert way.hooks.ready == ""
+    assert await way.errands.step(way.id) is None
 
 
 # --- a hook that is gone ------------------------------------------------------------------------------------------
