@@ -52,6 +52,12 @@ class Phone:
         known = (self.message_id, *self.copies, *(side.message_id for side in self.sides))
         return {message_id for message_id in known if message_id is not None}
 
+    def wanting(self, kind: SideKind) -> Phone:
+        """Return the messages without the one of this kind beside the main one: it goes, and is sent anew if wanted."""
+        before = tuple(side.message_id for side in self.sides if side.kind == kind)
+        sides = tuple(side for side in self.sides if side.kind != kind)
+        return replace(self, sides=sides, copies=(*self.copies, *before))
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

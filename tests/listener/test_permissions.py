@@ -615,6 +615,21 @@ async def test_all_of_a_long_one_comes_as_a_file(portless: House) -> None:
         await portless.person.gone(file)
 
 
+async def test_the_file_of_a_long_one_comes_again_on_a_further_tap(portless: House) -> None:
+    """The person has deleted it, or it is far above."""
+    with portless.waiting("per_1"):
+        told = {"command": "echo " + "x" * 9000}
+        portless.hook("permission.asked", a_request(metadata=told), context={"input": told})
+        shown = await portless.person.sees(RUN)
+        await portless.person.taps(shown, "📄 Show all of it")
+        first = await portless.person.sees("All of it, as the agent wrote it.")
+        await until(lambda: portless.entry().phone.sides, "the file noted")
+        assert await portless.person.taps(shown, "📄 Show all of it") == "Here it comes"
+        await portless.person.gone(first)
+        second = await portless.person.sees("All of it, as the agent wrote it.")
+        assert second.message_id != first.message_id
+
+
 async def test_a_group_in_which_no_file_may_be_sent_gets_a_word_in_its_place(portless: House) -> None:
     """Texts still come there, so that the chat works."""
     with portless.waiting("per_1"):

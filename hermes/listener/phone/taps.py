@@ -25,6 +25,7 @@ from hermes.model.actions import (
     Pick,
     PromptAction,
     RecordAction,
+    ShowWhole,
 )
 from hermes.model.entry import Entry, Phone
 from hermes.model.events import Tap, Tapped
@@ -95,6 +96,9 @@ class Taps:
         step = await self._entries.apply(entry_id, Tapped(tap.update_id, tap.at_s, tap.user, action, epoch))
         after = self._entries.get(entry_id) or entry
         self._outbox.answer(tap.query_id, hints.toast(after, step.toast, self._look) if step.toast else "")
+        if isinstance(action, ShowWhole) and step.toast is not None and entry.state.whole:
+            # The file of before may be deleted, or far above.
+            await self._entries.change(entry_id, lambda found: replace(found, phone=found.phone.wanting("whole")))
         if isinstance(action, Arm) and action.on and step.state.armed is not None:
             await self._entries.disarm(tap.user.id, but=entry_id)
             await self._kept.cards.disarm(tap.user.id)

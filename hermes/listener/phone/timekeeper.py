@@ -122,9 +122,7 @@ class Timekeeper:
 
     async def _call(self, entry: Entry, until_s: float) -> None:
         """Let the final call be made, which rings; the one of before, whose "Stop now" nobody confirmed, goes."""
-        before = tuple(side.message_id for side in entry.phone.sides if side.kind == "final_call")
-        sides = tuple(side for side in entry.phone.sides if side.kind != "final_call")
-        phone = replace(entry.phone, sides=sides, copies=(*entry.phone.copies, *before))
+        phone = entry.phone.wanting("final_call")
         timing = replace(entry.timing, called=True, until_s=until_s)
         await self._entries.change(entry.id, lambda found: replace(found, timing=timing, phone=phone), seen=entry)
 
