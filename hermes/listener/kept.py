@@ -12,7 +12,7 @@ from hermes.errors import InUse
 from hermes.listener.notices import Notices
 from hermes.listener.prompts import Prompts
 from hermes.listener.records import Records
-from hermes.listener.sessions import SessionLists
+from hermes.listener.sessions import USED_S, SessionLists
 from hermes.listener.wakes import Wakes
 from hermes.model.card import Card, MachineList
 from hermes.model.notice import Notice
@@ -119,10 +119,11 @@ class Kept:
             await records.at_rest()
 
     async def forget_before(self, at_s: float) -> None:
-        """Forget all records that are over since this time (epoch). Raises NotSaved."""
+        """Forget the records that are over since this time (epoch), but no card that a list shows. Raises NotSaved."""
         await self.notices.forget_before(at_s)
         await self.prompts.forget_before(at_s)
-        await self.cards.forget(lambda card: card.used_s < at_s)
+        listed_s = self.cards.now() - USED_S
+        await self.cards.forget(lambda card: card.used_s < min(at_s, listed_s))
 
 
 def _unposted_card(card: Card) -> Card:

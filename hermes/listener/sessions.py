@@ -15,6 +15,8 @@ from hermes.storage.store import RecordStore
 
 ID: Final = "sessions"
 """Under this id the worker "listed" is woken, and the buttons of a list name it."""
+USED_S: Final = 7 * 86400.0
+"""Sessions that were used within this time are listed."""
 PATIENCE_S: Final = 7.0
 """A machine that has not listed its sessions, or looked at one, after this time is not waited for. Its agents have 5 s
 of it."""
@@ -36,8 +38,8 @@ class ListRequest:
 class SessionLists(Records[MachineList]):
     """The list of each machine.
 
-    The requests that are not shown yet, and `shown` with what each message lists, are in memory alone: a person can ask
-    again.
+    The requests that are not shown yet, and `shown` with the one that each message shows, are in memory alone: a person
+    can ask again.
     """
 
     of_agent = ("list",)
@@ -48,7 +50,7 @@ class SessionLists(Records[MachineList]):
     ) -> None:
         super().__init__(store, wakes, now=now, machine=machine)
         self.requests: list[ListRequest] = []
-        self.shown: dict[int, Wanted] = {}
+        self.shown: dict[int, ListRequest] = {}
 
     def _age_s(self, record: MachineList) -> float:
         return record.listed_s
@@ -61,10 +63,12 @@ class SessionLists(Records[MachineList]):
     async def want(self, wanted: Wanted, message_id: int) -> None:
         """Let all machines list their sessions anew. Raises NotSaved.
 
-        A machine that has not done what was asked of it the last time is asked, but not waited for.
+        A machine that has not done in time what was asked of it the last time is asked, but not waited for.
         """
         now_s = self.now()
-        awaited = tuple(one.id for one in self.all() if one.listed_s >= one.wanted_s)
+        awaited = tuple(
+            one.id for one in self.all() if one.listed_s >= one.wanted_s or abs(now_s - one.wanted_s) < PATIENCE_S
+        )
         for one in self.all():
             # It cannot be read, and is unknown from now on; or it is locked, and is not waited for longer than others.
             with suppress(Unreadable, TooNew, InUse):
@@ -84,7 +88,7 @@ class SessionLists(Records[MachineList]):
         found = [listed for one in self.all() for listed in one.found]
         return sorted(found, key=lambda one: (one.state == "busy", one.used_s), reverse=True)
 
-    def silent(self) -> tuple[str, ...]:
-        """Return the names of the machines, agents and servers that did not answer."""
-        late = tuple(one.name for one in self.all() if one.listed_s < one.wanted_s)
+    def silent(self, request: ListRequest) -> tuple[str, ...]:
+        """Return the names of the machines, agents and servers that did not answer this request."""
+        late = tuple(one.name for one in self.all() if one.listed_s < min(one.wanted_s, request.at_s))
         return (*late, *(name for one in self.all() for name in one.silent))

@@ -12,15 +12,13 @@ from hermes.agents.prompting import HasPrompts, way_name
 from hermes.core.prompt_routing import is_in
 from hermes.errors import AgentError, NotRunning, NotThere
 from hermes.listener.kept import Cards
-from hermes.listener.sessions import SessionLists
+from hermes.listener.sessions import USED_S, SessionLists
 from hermes.model.card import Card, Listed
 from hermes.model.prompt import StopPhase
 from hermes.storage.store import Store
 
 log = logging.getLogger(__name__)
 
-USED_S: Final = 7 * 86400.0
-"""Sessions that were used within this time are listed."""
 PATIENCE_S: Final = 5.0
 """A server that does not answer within this time is left out of a list."""
 STOPS_S: Final = 60.0

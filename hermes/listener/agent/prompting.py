@@ -59,6 +59,8 @@ class Prompting:
         self._servers = servers
         self._store = store
         self._projects = projects
+        # The new sessions of prompts, by prompt id, that could not be noted: they must not be made again.
+        self._unnoted: dict[str, SessionMade] = {}
 
     async def step(self, prompt_id: str) -> float | None:
         """Do the next thing; return the seconds until the next step, or None if nothing is left to do.
@@ -105,10 +107,14 @@ class Prompting:
 
     async def _make_session(self, prompt: Prompt, target: Target, has: HasPrompts) -> float:
         try:
-            made = SessionMade(await (await has.way()).new_session(target.source.directory))
+            if prompt.id not in self._unnoted:
+                made = SessionMade(await (await has.way()).new_session(target.source.directory))
+                self._unnoted[prompt.id] = made
         except AgentRefused as error:
             return await self._happen(prompt, Declined(_why(error)))
-        return await self._happen(prompt, made)
+        await self._prompts.apply(prompt.id, self._unnoted[prompt.id])
+        del self._unnoted[prompt.id]
+        return 0.0
 
     async def _stop(self, prompt: Prompt, target: Target, has: HasPrompts) -> float:
         if await self._store.is_phone_locked():

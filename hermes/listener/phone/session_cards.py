@@ -20,7 +20,7 @@ from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.topics import Topics
-from hermes.listener.sessions import ID, PATIENCE_S
+from hermes.listener.sessions import ID, PATIENCE_S, ListRequest
 from hermes.model.actions import Action, Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed, Wanted
 from hermes.model.events import Tap, Text
@@ -79,13 +79,13 @@ class SessionCards:
             request = self._lists.requests[0]
             if wait_s := self._lists.missing_s(request):
                 return wait_s
-            screen = screens.session_list(await self._page(request.wanted, 0), self._look, self._entries.now())
+            screen = screens.session_list(await self._page(request, 0), self._look, self._entries.now())
             sent = await self._sent_list(screen, request.message_id)
             self._lists.requests.pop(0)
             if sent is None:
                 continue
             self._entries.note_message(sent.message_id)
-            self._lists.shown[sent.message_id] = request.wanted
+            self._lists.shown[sent.message_id] = request
             while len(self._lists.shown) > LISTS:
                 del self._lists.shown[next(iter(self._lists.shown))]
         return None
@@ -102,12 +102,12 @@ class SessionCards:
             self._messenger.say(screens.NOT_LISTED, reply_to=reply_to)
             return None
 
-    async def _page(self, wanted: Wanted, number: int) -> Page:
-        listed = _chosen(wanted, self._lists.found())
+    async def _page(self, request: ListRequest, number: int) -> Page:
+        listed = _chosen(request.wanted, self._lists.found())
         pages = max(1, -(-len(listed) // PAGE))
         number = min(number, pages - 1)
         cards = [await self._card(one) for one in listed[number * PAGE : (number + 1) * PAGE]]
-        return Page(wanted, tuple(cards), self._lists.silent(), number, pages)
+        return Page(request.wanted, tuple(cards), self._lists.silent(request), number, pages)
 
     async def _card(self, listed: Listed) -> Card:
         """Return the card of a listed session, with the state that the list gives. Raises NotSaved."""
@@ -140,11 +140,11 @@ class SessionCards:
             return change(known)
 
     async def _turn(self, tap: Tap, number: int) -> None:
-        wanted = self._lists.shown.get(tap.message_id)
-        if wanted is None:
+        request = self._lists.shown.get(tap.message_id)
+        if request is None:
             self._outbox.answer(tap.query_id, hints.TOASTS["page_changed"])
             return
-        screen = screens.session_list(await self._page(wanted, number), self._look, self._entries.now())
+        screen = screens.session_list(await self._page(request, number), self._look, self._entries.now())
         self._outbox.answer(tap.query_id)  # not before the cards of the page are saved
         self._background.spawn(self._edited(tap, screen))
 

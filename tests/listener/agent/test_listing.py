@@ -76,7 +76,7 @@ async def test_a_session_is_listed_where_it_runs_or_ran_last(
         store = a_store(tmp_path)
         cards = cast("Cards", store.cards)
         assert await Listing(ways, lists, cards, store, (), now=lambda: 0.0).list_all("laptop") is None
-        assert lists.silent() == ()
+        assert lists.silent(lists.requests[0]) == ()
         assert lists.missing_s(lists.requests[0]) == 0
         found = {one.target.source.session_id: one.target.source.server for one in lists.found()}
         assert found == {"ses_1": wanted, "ses_2": ""}

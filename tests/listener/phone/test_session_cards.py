@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from hermes.listener.sessions import ID, PATIENCE_S
+from hermes.listener.sessions import ID, PATIENCE_S, USED_S
 from hermes.model.answer import User
 from hermes.model.events import Tap
 from hermes.model.notice import Retry, Turn
@@ -18,6 +18,7 @@ from tests.listening import ANN, house, until
 from tests.prompted import CAN, PROMPTS, Desked
 
 if TYPE_CHECKING:
+    from hermes.model.prompt import Prompt
     from hermes.sandbox.phone_values import ShownMessage
 
 home = house(sections=PROMPTS)
@@ -79,6 +80,19 @@ async def test_no_session(desk: Desked) -> None:
         assert not shown.rows
         assert shown.reply_to
         assert shown.silent
+
+
+async def test_two_lists_one_after_the_other_name_no_machine_as_silent(desk: Desked) -> None:
+    """The second is wished for while the agent still looks for the first; both wait for it."""
+    desk.desk.session("Fix login flow")
+    shows = desk.home.person.shown
+    async with held(cast("Any", desk.desk), "listed") as gate:
+        desk.home.person.write("/sessions")
+        await gate.begun()
+        desk.home.person.write("/sessions")
+        await until(lambda: len(desk.kept.lists.requests) == 2, "the second request")
+    await until(lambda: sum("Your sessions." in one.text for one in shows()) == 2, "both lists")
+    assert not [one for one in shows() if "No answer" in one.text]
 
 
 async def test_thirty_sessions_have_pages(desk: Desked) -> None:
@@ -246,6 +260,26 @@ async def test_a_session_that_is_slow_to_begin_waits_for_no_turn(desk: Desked) -
     desk.home.person.write("Begin")
     line = await desk.home.person.sees("⏳ The session begins")
     assert labels(line) == ["✖️ Cancel"]
+
+
+async def test_a_new_session_that_could_not_be_noted_is_not_made_again(desk: Desked) -> None:
+    """The disk is full for a while; then the prompt goes to the session that was made."""
+    desk.desk.session("One", "/home/dev/shop")
+    await desk.home.person.taps(await listed(desk, "/new"), "shop")
+    await desk.home.person.sees("Type your prompt for a new session")
+    tries = []
+
+    def is_refused(prompt: Prompt) -> bool:
+        is_made = prompt.target is not None and prompt.target.source.session_id != ""
+        tries.extend([prompt] * is_made)
+        return is_made
+
+    with unsaved(desk.kept.prompts, is_refused):
+        desk.home.person.write("Begin")
+        await until(lambda: len(tries) > 1, "two tries to note the session")
+        assert len(desk.desk.sessions) == 2
+    await desk.came("Begin")
+    assert len(desk.desk.sessions) == 2
 
 
 async def test_a_reply_before_the_session_is_made_begins_no_second_one(desk: Desked) -> None:
@@ -441,5 +475,8 @@ async def test_old_cards_are_forgotten(desk: Desked) -> None:
     """After `keep_done`."""
     desk.desk.session("Fix login flow")
     await card(desk)
+    await desk.kept.forget_before(desk.home.clock.now() + 60.0)
+    (kept,) = desk.kept.cards.all()  # a list can still show it
+    await desk.kept.cards.change(kept.id, lambda found: replace(found, used_s=desk.home.clock.now() - USED_S - 60.0))
     await desk.kept.forget_before(desk.home.clock.now() + 60.0)
     assert not desk.kept.cards.all()
