@@ -149,8 +149,9 @@ class Entries:
         self.newest_message = max(self.newest_message, message_id)
 
     def was_seen(self, update_id: int) -> bool:
-        """Tell whether a closed ask has already handled this update."""
-        return update_id in self._seen_by_closed
+        """Tell whether an ask has already handled this update."""
+        by_open = any(update_id in entry.state.seen for entry in self._open.values())
+        return by_open or update_id in self._seen_by_closed
 
     async def create(self, ask: Ask, *, matching: bool = False, waits: bool = False) -> Entry:
         """Save a new ask, and return its entry. `waits`: a hook waits for the answer. Raises NotSaved."""

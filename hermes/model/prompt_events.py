@@ -11,10 +11,10 @@ from hermes.model.state import Part
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A further part of the person's text came; more may come until `due_s` (None: it was a short one, the last)."""
+    """A further part of the person's text came. More may come until `due_s`; a short part is the last one."""
 
     part: Part
-    due_s: float | None
+    due_s: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -253,7 +253,7 @@ def by_people(prompt: Prompt) -> Iterator[PromptEvent]:
     yield from (Edited(7, text) for text in texts)
     yield from (Edited(7, "b", file) for file in (PICTURE, OTHER))
     if prompt.due_s is not None:
-        yield Continued(Part(8, "c"), None)
+        yield Continued(Part(8, "c"), 0.5)
 
 
 @asked_once

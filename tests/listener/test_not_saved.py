@@ -10,6 +10,7 @@ import pytest
 
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.screen import Look, Screen
+from hermes.core.answers import SPLIT_UNITS
 from hermes.errors import ChatAway, ChatRefused, NotSaved
 from hermes.listener.background import Background
 from hermes.listener.phone.chat_link import ChatLink
@@ -95,6 +96,24 @@ async def test_a_text_is_told_by_a_reply(side: PhoneSide, told: Told) -> None:
     ((whom, text),) = told.to
     assert whom == (CHAT_ID, 501)
     assert "I could not save that" in text
+
+
+async def test_the_end_of_a_text_is_lost_with_its_first_part_unless_that_comes_again(side: PhoneSide) -> None:
+    """Telegram sends it again if the person could not be told."""
+    first = {"update_id": 6, "message": {**TEXT["message"], "text": "w" * SPLIT_UNITS}}
+    end = {"update_id": 7, "message": {**TEXT["message"], "message_id": 502}}
+    await side.not_saved(first, FULL)
+    with pytest.raises(NotSaved, match="another part of that text"):
+        await side.handle(end)
+    await side.handle(first)
+    await side.handle(end)
+
+
+async def test_a_lock_behind_a_text_that_was_lost_is_no_part_of_it(side: PhoneSide) -> None:
+    """The phone was stolen a moment ago."""
+    await side.not_saved({"update_id": 6, "message": {**TEXT["message"], "text": "w" * SPLIT_UNITS}}, FULL)
+    await side.handle({"update_id": 7, "message": {**TEXT["message"], "message_id": 502, "text": "/lock"}})
+    assert await side._is_locked()
 
 
 async def test_what_nobody_did_is_told_nobody(side: PhoneSide, told: Told) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeGuard
 from hermes.chat.incoming import Blocked, Incoming, Migrated, is_permitted, read_update
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
+from hermes.core.routing import follows
 from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
 from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_link import ChatLink
@@ -19,6 +20,7 @@ from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
 from hermes.model.events import Tap, Text, TextEdit, Torn
+from hermes.model.state import Part
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,8 @@ class PhoneSide:
 
         Those of albums, too: the other pieces alone are not what the person said.
         """
+        self._lost: dict[int, Part] = {}
+        """The last text of each user that was not used: a long one may be a part, and the next text its end."""
 
     async def lock_first(self, updates: Sequence[dict[str, Any]]) -> None:
         """Lock the phone if one of these updates does: those before it in Telegram's queue may be a thief's.
@@ -125,10 +129,14 @@ class PhoneSide:
     async def _take_text(self, text: Text) -> None:
         if _album(text) & self.torn:
             raise NotSaved("another piece of that album could not be saved")
+        lost = self._lost.get(text.user.id)
+        if lost is not None and follows(text, lost) and not self._is_lock(text):
+            raise NotSaved("another part of that text could not be saved")
         for entry_id in self.torn & set(self._joining(text)):  # this text may end the joining
             await self._entries.apply(entry_id, Torn())
             self.torn.discard(entry_id)
         await self._texts.take(text)
+        self._lost.pop(text.user.id, None)  # Telegram may have sent it again
 
     def _turn_away(self, incoming: Tap | Text | TextEdit) -> None:
         if isinstance(incoming, Tap) and incoming.user.id in self._parties.users:  # in a chat that was used before
@@ -153,7 +161,7 @@ class PhoneSide:
         """Tell the person that a tap, a text or an edit could not be saved. Raises ChatError."""
         incoming = self._read(raw)
         if isinstance(incoming, Text):
-            self.torn.update(self._joining(incoming), self._texts.prompts.joining(incoming), _album(incoming))
+            self._note_lost(incoming)
         sorry = hints.not_saved(*self._messenger.why_not_saved(error))
         log.error("not saved: %s", error)
         try:
@@ -174,11 +182,18 @@ class PhoneSide:
         incoming = self._read(raw)
         if not isinstance(incoming, Tap | Text | TextEdit) or not self._is_permitted(incoming):
             return
+        if isinstance(incoming, Text):
+            self._note_lost(incoming)
         sorry = hints.defect(self._messenger.machine, is_kept=is_kept)
         if isinstance(incoming, Tap):
             self._outbox.answer(incoming.query_id, sorry.text)
         else:
             self._messenger.say(sorry, reply_to=incoming.message_id)
+
+    def _note_lost(self, text: Text) -> None:
+        """Remember that a text was not used: what it is a part of lacks that part."""
+        self.torn.update(self._joining(text), self._texts.prompts.joining(text), _album(text))
+        self._lost[text.user.id] = Part(text.message_id, text.text or "", text.date_s)
 
     def _joining(self, text: Text) -> list[str]:
         """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""

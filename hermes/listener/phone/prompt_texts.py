@@ -96,7 +96,9 @@ class PromptTexts:
             to = prompt_routing.route(text, self.sessions())
         match to:
             case ToPrompt(prompt_id):
-                await self._prompts.apply(prompt_id, Continued(_part(text), self._due_s(text)))
+                # Also after the last part, only the worker ends the joining: it alone knows whether a part was lost.
+                due_s = self._due_s(text) or self._prompts.now()
+                await self._prompts.apply(prompt_id, Continued(_part(text), due_s))
                 # Its parts may have been joined meanwhile: then this text is none of them, and goes its own way.
                 is_in = self._prompts.of_message(text.chat_id, text.message_id) is not None
                 return is_in or await self.take(text)

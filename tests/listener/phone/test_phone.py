@@ -319,6 +319,21 @@ async def test_a_text_that_lacks_a_part_is_offered_although_the_next_one_ends_it
     assert decision.answers[0].text == LONG + "DuckDB"
 
 
+async def test_the_end_of_a_text_whose_first_part_was_not_saved_is_no_answer(home: House) -> None:
+    """The person hears of both parts."""
+    home.agent.ask([question()])
+    shown = await home.person.sees(ASKED, buttons=True)
+    await home.noted(shown)
+    with unwritable(pending(home)):
+        home.person.write("Do NOT" + LONG[6:], to=shown)
+        await home.person.sees("I could not save that")
+    end = home.person.write("run it", to=shown)
+    shows = home.person.shown
+    await until(lambda: [one for one in shows() if "could not save" in one.text and one.reply_to == end], "the word")
+    assert home.entry().state.phase == "open"
+    assert home.agent.effects == []
+
+
 async def test_a_reply_that_the_app_began_for_another_person_is_offered(tmp_path: Path) -> None:
     """Telegram opens the request to type in the apps of all people of the group."""
     async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP, privacy_mode=False) as team:

@@ -154,6 +154,24 @@ async def test_the_same_update_twice_is_one_prompt(desk: Desked, shop: Source) -
     assert desk.desk.texts() == ["Rename it"]
 
 
+async def test_an_answer_that_comes_again_is_not_offered_as_a_prompt(tmp_path: Path) -> None:
+    """Its question is still open: a further page waits."""
+    async with living(tmp_path, "new", sections=PROMPTS) as made:
+        desk = Desked(made)
+        await desk.start()
+        await desk.notice(desk.desk.session("Fix login flow"))
+        made.agent.ask([question(), question("Which region?")])
+        shown = await made.person.sees("Which database", buttons=True)
+        await made.noted(shown)
+        made.person.write("DuckDB", to=shown)
+        await until(lambda: made.entry().state.answers[0].text, "the answer")
+        await made.polled()  # so that its update is not the last one that Telegram knows
+        await desk.again()
+        _again(made, "DuckDB")
+        await made.polled()
+        assert not desk.prompts()
+
+
 def _again(home: House, text: str) -> None:
     """Let Telegram send the update of this text again."""
     made = home.api.control.world.updates.made
@@ -533,6 +551,47 @@ async def test_a_part_that_cannot_be_saved_takes_the_whole_text_with_it(desk: De
             desk.home.person.write("and the end", to=shown)
             await desk.home.person.sees(SORRY)
     await desk.phase("withdrawn")
+    assert not desk.desk.received
+
+
+async def test_the_end_of_a_text_whose_first_part_was_not_saved_is_told_as_lost(desk: Desked, shop: Source) -> None:
+    """Alone it says something else. A later text is one of its own."""
+    shown = await desk.notice(shop)
+    with full_disk(desk):
+        desk.home.person.write(LONG, to=shown)
+        await desk.home.person.sees(SORRY)
+    late = desk.home.person.write("and the end", to=shown)
+    shows = desk.home.person.shown
+    await until(lambda: [one for one in shows() if SORRY in one.text and one.reply_to == late], "it is told as lost")
+    assert not desk.prompts()
+    desk.home.person.write("Rename it", to=shown)
+    await desk.came("Rename it")
+
+
+async def test_a_text_that_lacks_a_middle_part_is_not_sent(desk: Desked, shop: Source) -> None:
+    """Although its last part came, and is a short one."""
+    shown = await desk.notice(shop)
+    with desk.home.clock.standing():
+        desk.home.person.write(LONG, to=shown)
+        await until(lambda: [one for one in desk.prompts() if one.due_s], "the first part")
+        with full_disk(desk):
+            desk.home.person.write(LONG, to=shown)
+            await desk.home.person.sees(SORRY)
+        desk.home.person.write("and the end", to=shown)
+    await desk.phase("withdrawn")
+    await desk.home.person.sees("✖️ Cancelled: a part of it may be lost.", buttons=False)
+    assert not desk.desk.received
+
+
+async def test_a_text_whose_parts_are_no_prompt_fails_although_the_last_one_is_short(
+    desk: Desked, shop: Source
+) -> None:
+    """The whole of it is looked at once all parts are here: nobody knows before whether it is one."""
+    shown = await desk.notice(shop)
+    desk.home.person.write("/run deploy " + LONG[:4084], to=shown)
+    desk.home.person.write("`date`", to=shown)
+    await desk.phase("failed")
+    await desk.home.person.sees("❌ Not sent", buttons=True)
     assert not desk.desk.received
 
 
