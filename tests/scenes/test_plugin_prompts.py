@@ -312,7 +312,7 @@ def test_a_reply_goes_to_the_terminal_that_has_continued_the_session(
     served.prompt(session, [{"text": "First done."}])
     notice = wait_told(stage, "First done.")
     terminal = tui(served.directory, arguments=("--session", session), key="desk")
-    terminal.wait_screen(lambda screen: "First done." in screen and "ctrl+p commands" in screen, BOOT_S)
+    terminal.wait_screen(lambda screen: "First done." in screen and "ctrl+p" in screen, BOOT_S)
     terminal.prompt([asking(question()), {"text": "Thanks."}])
     asked = stage.noted(stage.asked("Which database"))
     second = words({"text": "Second done."})
