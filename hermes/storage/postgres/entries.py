@@ -18,7 +18,7 @@ from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.identity import plain
 from hermes.storage.postgres.leases import IS_HELD
-from hermes.storage.postgres.rows import as_entry, as_row, joined, surveyed
+from hermes.storage.postgres.rows import as_entry, as_row, surveyed
 from hermes.storage.postgres.statements import MOST_TRIES, OWNER, TELL, Statements, surely
 from hermes.storage.store import Survey
 
@@ -54,12 +54,9 @@ _FORGET: Final = f"""
 DELETE FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s AND closed_s IS NULL AND {IS_HELD}
 RETURNING {TELL}
 """
-_ALL: Final = "SELECT id, machine, code, revision, body::text, {phone} FROM hermes.entries WHERE bot = %(bot)s"
-_OPEN: Final = f"{_ALL} AND closed_s IS NULL"
-_CLOSED: Final = f"{_ALL} AND closed_s IS NOT NULL"
-_NEXT: Final = " AND id > %(after)s ORDER BY id LIMIT 500"
-"""The asks are read in portions, because thousands of them are large as text."""
-_REVISIONS: Final = "SELECT id, revision FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
+_COLUMNS: Final = "id, machine, code, revision, body::text, {phone}"
+_OPEN: Final = "FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NULL"
+_CLOSED: Final = "FROM hermes.entries WHERE bot = %(bot)s AND closed_s IS NOT NULL"
 _HAS_ID: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND id = %(id)s)"
 _HAS_CODE: Final = "SELECT EXISTS (SELECT FROM hermes.entries WHERE bot = %(bot)s AND code = %(code)s)"
 _AGENT: Final = """
@@ -98,16 +95,11 @@ class Entries:
 
     async def _survey(self, *, machine: str | None) -> Survey:
         """Return the open asks of this machine, or all that this user may see."""
-        parts: list[Survey] = []
-        after = ""
-        while rows := await self._statements.read(_OPEN + _of(machine) + _NEXT, machine=machine, after=after):
-            parts.append(surveyed(rows))
-            after = rows[-1][0]
-        return joined(parts)
+        return surveyed(await self._statements.rows(_COLUMNS, _OPEN + _of(machine), machine=machine))
 
     async def _revisions(self, *, machine: str | None) -> dict[str, int]:
         """Map the id of each open ask of this machine, or of all, to its revision."""
-        return dict(await self._statements.read(_REVISIONS + _of(machine), machine=machine))
+        return dict(await self._statements.read(f"SELECT id, revision {_OPEN}{_of(machine)}", machine=machine))
 
     async def get(self, entry_id: str) -> Entry:
         return await self._one(_OPEN, entry_id)
@@ -144,7 +136,7 @@ class Entries:
             except (NotSaved, StoreAway) as error:
                 if not is_doubtful or getattr(error, "disk_full", False):
                     raise
-                await self._sleep(_PAUSE_S)
+            await self._sleep(_PAUSE_S)
 
     async def _made_before(self, wanted: Entry, *, is_doubtful: bool) -> Entry:
         """Return the ask that a doubtful try has made, or its next version. Raises Conflict: it is another one."""
@@ -202,7 +194,8 @@ class Entries:
     # --- closed asks --------------------------------------------------------------------------------------------------
 
     async def survey_done(self, since_s: float) -> Survey:
-        return surveyed(await self._statements.read(_CLOSED + " AND closed_s >= %(since_s)s", since_s=since_s))
+        late = f"{_CLOSED} AND closed_s >= %(since_s)s"
+        return surveyed(await self._statements.rows(_COLUMNS, late, since_s=since_s))
 
     async def done(self, entry_id: str) -> Entry:
         return await self._one(_CLOSED, entry_id)
@@ -214,7 +207,8 @@ class Entries:
 
     async def newest_done(self, most: int) -> list[Entry]:
         found = []
-        for row in await self._statements.read(_CLOSED + " ORDER BY closed_s DESC, id DESC LIMIT %(most)s", most=most):
+        newest = "ORDER BY closed_s DESC, id DESC LIMIT %(most)s"
+        for row in await self._statements.rows(_COLUMNS, _CLOSED, newest, most=most):
             with suppress(Unreadable, TooNew):
                 found.append(as_entry(*row))
         return found
@@ -229,9 +223,9 @@ class Entries:
             return 0
         return await self._statements.write_again(_FORGET_DONE, {"days": list(days)})
 
-    async def _one(self, statement: str, entry_id: str) -> Entry:
+    async def _one(self, which: str, entry_id: str) -> Entry:
         if names.is_id(entry_id):  # ids also come from the phone
-            for row in await self._statements.read(statement + " AND id = %(id)s", id=entry_id):
+            for row in await self._statements.read(f"SELECT {_COLUMNS} {which} AND id = %(id)s", id=entry_id):
                 return as_entry(*row)
         raise Missing("there is no ask with such an id")
 

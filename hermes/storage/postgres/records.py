@@ -17,9 +17,8 @@ from hermes.storage.store import Kind, R, RecordStore
 
 _LONGEST_ID: Final = 255
 
-_ALL: Final = """
-SELECT id, machine, revision, body::text, phone::text FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s
-"""
+_COLUMNS: Final = "id, machine, revision, body::text, phone::text"
+_ALL: Final = "FROM hermes.records WHERE bot = %(bot)s AND kind = %(kind)s"
 _INSERT: Final = f"""
 INSERT INTO hermes.records (bot, kind, id, machine, owner, revision, body {{phone_column}})
 SELECT %(bot)s, %(kind)s, %(id)s, %(machine)s, {OWNER}, %(revision)s, %(body)s::json {{phone_value}} WHERE {IS_HELD}
@@ -61,7 +60,8 @@ class Records(RecordStore[R]):
 
     async def get(self, record_id: str) -> R:
         if _is_id(record_id):
-            for row in await self._statements.read(_ALL + " AND id = %(id)s", kind=self._kind, id=record_id):
+            statement = f"SELECT {_COLUMNS} {_ALL} AND id = %(id)s"
+            for row in await self._statements.read(statement, kind=self._kind, id=record_id):
                 return self._decoded(*row)
         raise Missing("there is no record with such an id")
 
@@ -121,7 +121,7 @@ class Records(RecordStore[R]):
 
     async def _read(self, *, loudly: bool = False) -> list[R | StoreError]:
         found: list[R | StoreError] = []
-        for row in await self._statements.read(_ALL, kind=self._kind):
+        for row in await self._statements.rows(_COLUMNS, _ALL, kind=self._kind):
             try:
                 found.append(self._decoded(*row))
             except (Unreadable, TooNew) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -169,14 +169,6 @@ def _written(value: Any) -> str:
 def surveyed(rows: Iterable[tuple[Any, ...]]) -> Survey:
     """Read rows of all that `as_entry` needs; the names of those that cannot be read are `entries/ID`."""
     return store.surveyed((Path("entries", row[0]), partial(as_entry, *row)) for row in rows)
-
-
-def joined(parts: Sequence[Survey]) -> Survey:
-    """Return all of these as one, the oldest ask first."""
-    entries = [entry for part in parts for entry in part.entries]
-    damaged = tuple(one for part in parts for one in part.damaged)
-    too_new = tuple(one for part in parts for one in part.too_new)
-    return Survey(tuple(sorted(entries, key=lambda entry: (entry.asked_s, entry.id))), damaged, too_new, ())
 
 
 class LogOnce:

@@ -22,6 +22,8 @@ coalesce((SELECT owner FROM hermes.machines WHERE bot = %(bot)s AND id = %(machi
 """
 """The user of the machine that a row is for."""
 MOST_TRIES: Final = 50
+_PORTION: Final = 50
+"""How many rows are read at once."""
 
 _OF_PHONE: Final = {
     "phone": "phone::text",
@@ -68,6 +70,20 @@ class Statements:
         """Return the rows of a statement that changes nothing; it can name the `bot`. Raises StoreError."""
         await self.ready()
         return await self._connection.read(self._for_user(statement), {"bot": self.identity.bot} | values)
+
+    async def rows(self, columns: str, which: str, order: str = "", **values: object) -> list[Row]:
+        """Return these columns, the id first, of the rows that `which` (FROM … WHERE …) names, in this order.
+
+        The rows are large as text, and the network may be slow: after their ids, they are read a few at a time. Of
+        many, some may be gone meanwhile. Raises StoreError.
+        """
+        ids = [row[0] for row in await self.read(f"SELECT id {which} {order}", **values)]
+        found: dict[str, Row] = {}
+        for start in range(0, len(ids), _PORTION):
+            portion = ids[start : start + _PORTION]
+            statement = f"SELECT {columns} {which} AND id = ANY(%(ids)s)"
+            found |= {row[0]: row for row in await self.read(statement, ids=portion, **values)}
+        return [found[one] for one in ids if one in found]
 
     async def write(self, change: str, values: Mapping[str, object]) -> int:
         """Do the change if this process still holds its leases, and return how many rows it has changed.

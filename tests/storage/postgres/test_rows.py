@@ -64,6 +64,37 @@ async def _round(database: Database, texts: list[str]) -> None:
             assert await store.done(entry.id) == entry
 
 
+MANY = 70
+
+
+async def test_many_rows_are_read_a_few_at_a_time(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow line, all of them would take longer than one statement may; their order stays."""
+    async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
+        asks = [replace(an_entry(f"{number:08d}", code=f"c{number}"), asked_s=100.0 - number) for number in range(MANY)]
+        for ask in asks:
+            await store.create(ask)
+            await store.notices.create(Notice(ask.id, "opencode", "ses_1", machine="desk"))
+        sizes = []
+        read = store._connection.read
+
+        async def counted(statement: str, values: Any = None) -> Any:
+            rows = await read(statement, values)
+            sizes.append(len(rows) if "body" in statement else 0)
+            return rows
+
+        monkeypatch.setattr(store._connection, "read", counted)
+        assert [one.id for one in await store.open()] == [ask.id for ask in reversed(asks)]
+        assert {one.id for one in await store.notices.all()} == {ask.id for ask in asks}
+        for ask in asks:
+            await store.settle(ask.id)
+        assert [one.id for one in await store.newest_done(MANY - 1)] == [ask.id for ask in reversed(asks[1:])]
+        assert len((await store.survey_done(0.0)).entries) == MANY
+        assert sum(sizes) > 4 * MANY
+        assert max(sizes) == 50
+
+
 IMPOSSIBLE = ['"nan"', "NaN", '"Infinity"', "-Infinity", "1e999", "1e300", "-1e300", "2e11"]
 """What a body can have in the place of a time."""
 SOURCE = Source("opencode", "desk", "ses_1")

@@ -18,7 +18,7 @@ from hermes.model.notice import Notice
 from hermes.storage.postgres import connection as connection_module
 from tests.harness.postgres import Database
 from tests.listening import PATIENCE_S, until
-from tests.storage.machines import BOT, joined, machine
+from tests.storage.machines import BOT, Clock, joined, machine
 from tests.storage.postgres.proxy import proxy
 from tests.storage.store_process import an_entry, one_more
 
@@ -274,6 +274,19 @@ async def test_an_ask_with_an_unknown_outcome_is_found_when_the_database_is_back
             assert await creating in {found[0], changed}
             assert between.cuts == 0
             assert await other.open() == [changed]
+
+
+async def test_an_outcome_that_stays_unknown_is_looked_for_with_pauses(database: Database, tmp_path: Path) -> None:
+    """A row that is too large for its line would be sent all the time."""
+    clock = Clock()
+    async with proxy(database.port) as between:
+        store = machine(tmp_path, "desk", database.address(port=between.port), sleep=clock.sleep)
+        async with joined(store):
+            between.cut_before, between.cuts = b"INSERT INTO hermes.entries", 3
+            entry = await store.create(an_entry())
+            assert between.cuts == 0
+            assert len(clock.slept) == 3
+            assert await store.open() == [entry]
 
 
 async def test_an_outcome_that_stays_unknown_is_said(database: Database, tmp_path: Path) -> None:
