@@ -121,8 +121,11 @@ def armed_card(cards: Iterable[Card], user_id: int, at_s: float) -> Card | None:
     return max(armed, key=lambda card: card.armed_s, default=None)
 
 
-def offered(known: Sessions) -> tuple[Target, ...]:
-    """Return the sessions to offer for a text without a target, the one that was used last first."""
+def offered(known: Sessions, first: Target | None = None) -> tuple[Target, ...]:
+    """Return what to offer for a text without a target: `first`, if there is one, then the sessions used last.
+
+    Behind them stands a new session in the project of the one that is nearest to the top and allows it.
+    """
     used: dict[tuple[str, str, str], tuple[float, Target]] = {}
     for at_s, found in _used(known):
         target = _still(found, known)
@@ -132,7 +135,20 @@ def offered(known: Sessions) -> tuple[Target, ...]:
         if target.source.session_id and used.get(key, (0.0, target))[0] <= at_s:
             used[key] = (at_s, target)
     newest = sorted(used.values(), key=lambda one: one[0], reverse=True)
-    return tuple(target for _, target in newest[:OFFERED])
+    others = [target for _, target in newest if not is_same(target, first)]
+    sessions = [*(() if first is None else (first,)), *others][:OFFERED]
+    new = [beside(target) for target in sessions if makes_sessions(target)]
+    return (*sessions, *[one for one in new[:1] if one not in sessions])
+
+
+def makes_sessions(target: Target) -> bool:
+    """Tell whether the agent of a session can begin another one in its project."""
+    return target.can.makes_sessions and bool(target.source.directory)
+
+
+def beside(target: Target) -> Target:
+    """Return a session that is still to be made, in the project of this one."""
+    return replace(target, source=replace(target.source, session_id="", session_title=""))
 
 
 def target_of(source: Source, agent_name: str, known: Sessions) -> Target | None:

@@ -17,6 +17,7 @@ from hermes.core.prompt_routing import (
     ToPrompt,
     ToSession,
     armed_card,
+    beside,
     is_in,
     moved,
     offered,
@@ -336,6 +337,45 @@ def test_the_sessions_that_were_used_last_are_offered_each_once() -> None:
     assert [one.source.session_id for one in found] == ["ses_1", "ses_2", "ses_5"]
     assert len(found) == OFFERED
     assert offered(known()) == ()
+
+
+MAKES = {"opencode": PromptAbilities(makes_sessions=True)}
+FRESH = replace(SHOP, session_id="", session_title="")
+
+
+@pytest.mark.parametrize(
+    ("notices", "wanted"),
+    [
+        pytest.param([SHOP, BLOG], [SHOP, BLOG, FRESH], id="in the project of the one above"),
+        pytest.param(
+            [replace(SHOP, directory=""), BLOG], [SHOP, BLOG, replace(FRESH, directory=BLOG.directory)], id="no project"
+        ),
+        pytest.param(
+            [replace(SHOP, agent="claude-code"), BLOG],
+            [SHOP, BLOG, replace(FRESH, directory=BLOG.directory)],
+            id="an agent that makes none",
+        ),
+    ],
+)
+def test_a_new_session_is_offered_beside_the_first_that_allows_it(notices: list[Source], wanted: list[Source]) -> None:
+    """Behind the others, and once."""
+    abilities = MAKES | {"claude-code": CAN}
+    told = tuple(replace(notice(source), heard_s=1000.0 - number) for number, source in enumerate(notices))
+    found = offered(known((), (), told, abilities=abilities))
+    assert [(one.source.session_id, one.source.session_title) for one in found] == [
+        (source.session_id, source.session_title) for source in wanted
+    ]
+    assert found[-1].source.directory == wanted[-1].directory
+    assert found[-1].can == MAKES["opencode"]
+
+
+def test_what_is_offered_first_stands_first_and_once() -> None:
+    """Also if its session is still to be made: then no other new one is offered."""
+    sessions = known((), (), (notice(SHOP), notice(BLOG)), abilities=MAKES)
+    blog = Target(BLOG, "OpenCode", MAKES["opencode"])
+    assert [one.source.session_id for one in offered(sessions, blog)] == ["ses_2", "ses_1", ""]
+    assert offered(sessions, beside(blog))[0] == beside(blog)
+    assert [one.source.session_id for one in offered(sessions, beside(blog))] == ["", "ses_1", "ses_2"]
 
 
 def picture(album: str = "a1", **more: Any) -> Text:

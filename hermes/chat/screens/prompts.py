@@ -92,7 +92,9 @@ def _choice(target: Target) -> str:
 
 def _with_place(name: str, target: Target) -> str:
     where = shortened(place(target), _PLACE)
-    return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {where}" if where else name
+    if not where or not target.source.session_id:
+        return name
+    return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {where}"
 
 
 _Said = tuple[Line, list[Button]]

@@ -13,7 +13,7 @@ from hermes.chat.screens.topics import takes_no_prompts
 from hermes.core import prompt_files, prompt_routing, prompts
 from hermes.core.answers import SPLIT_UNITS, utf16_units
 from hermes.core.dialog import JOIN_S
-from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession, is_same
+from hermes.core.prompt_routing import Sessions, ToPrompt, ToSession
 from hermes.errors import NotSaved
 from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
@@ -176,13 +176,12 @@ class PromptTexts:
 
     async def offer(self, text: Text, first: Target | None = None) -> bool:
         """Ask which session a text without a target is for; tell whether there is one to ask about. Raises NotSaved."""
-        others = tuple(target for target in prompt_routing.offered(self.sessions()) if not is_same(target, first))
-        choices = ((first,) if first is not None else ()) + others
+        choices = prompt_routing.offered(self.sessions(), first)
         if not self.is_on or not choices or not _has_content(text):
             return False
         if self._refuses_voice(text):
             return True
-        await self._make(text, choices=choices[: prompt_routing.OFFERED])
+        await self._make(text, choices=choices)
         return True
 
     def target(self, source: Source, agent_name: str) -> Target | None:

@@ -13,6 +13,7 @@ from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints, sessions as screens
 from hermes.chat.screens.screen import Look, Screen, header
 from hermes.chat.screens.sessions import PAGE, Page
+from hermes.core import prompt_routing
 from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
 from hermes.listener.background import Background
 from hermes.listener.entries import Entries
@@ -335,8 +336,7 @@ def _chosen(wanted: Wanted, found: Iterable[Listed]) -> list[Listed]:
     places: dict[tuple[str, ...], Listed] = {}
     for one in found:
         source = one.target.source
-        if one.target.can.makes_sessions and source.directory:
-            new = replace(source, session_id="", session_title="")
-            place = Listed(replace(one.target, source=new), "idle", one.used_s)
+        if prompt_routing.makes_sessions(one.target):
+            place = Listed(prompt_routing.beside(one.target), "idle", one.used_s)
             places.setdefault((source.agent, source.machine, source.server, source.directory), place)
     return list(places.values())

@@ -285,7 +285,7 @@ async def test_a_plain_text_is_offered_and_goes_where_the_person_says(desk: Desk
     await desk.notice(shop)
     desk.home.person.write("Rename it")
     asked = await desk.home.person.sees("What is this for?")
-    assert asked.labels == (("Fix login flow",), ("Nothing",))
+    assert asked.labels == (("Fix login flow",), ("New in shop",), ("Nothing",))
     assert not desk.desk.received
     assert await desk.home.person.taps(asked, "Fix login flow") == "All right, I send it"
     await desk.came("Rename it")
@@ -304,8 +304,19 @@ async def test_two_sessions_of_one_name_are_told_apart(desk: Desked) -> None:
     desk.home.person.write("Rename it")
     asked = await desk.home.person.sees("What is this for?")
     labels = [label for row in asked.labels for label in row]
-    assert len(set(labels)) == 3
-    assert any("shop" in label for label in labels)
+    assert sorted(labels) == ["Fix it · blog", "Fix it · shop", "New in blog", "Nothing"]
+
+
+async def test_a_plain_text_can_begin_a_session(desk: Desked, shop: Source) -> None:
+    """In the project of the session above it."""
+    await desk.notice(shop)
+    desk.home.person.write("Rename it")
+    asked = await desk.home.person.sees("What is this for?")
+    assert await desk.home.person.taps(asked, "New in shop") == "All right, I send it"
+    await desk.came("Rename it")
+    [(session_id, _)] = desk.desk.received
+    assert session_id != shop.session_id
+    assert desk.desk.sessions[session_id].source.directory == shop.directory
 
 
 async def test_a_reply_to_a_question_is_no_prompt(desk: Desked, shop: Source) -> None:
@@ -804,7 +815,7 @@ async def test_a_reply_to_a_question_that_was_just_answered_is_offered(desk: Des
     text = home.person.write("take MySQL", to=shown)
     offered = await home.person.sees("What is this for?", buttons=True)
     assert offered.reply_to == text
-    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "Nothing"]
+    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "New in project", "Nothing"]
 
 
 async def test_a_reply_to_a_question_that_is_put_away_is_offered(desk: Desked, shop: Source) -> None:
@@ -819,7 +830,7 @@ async def test_a_reply_to_a_question_that_is_put_away_is_offered(desk: Desked, s
     await home.closed()
     home.person.write("take MySQL", to=await home.person.sees("SQLite"))
     offered = await home.person.sees("What is this for?", buttons=True)
-    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "Nothing"]
+    assert [row[0] for row in offered.labels] == ["Nine", "Fix login flow", "New in project", "Nothing"]
 
 
 async def test_an_edit_after_send_again_counts(desk: Desked, shop: Source) -> None:
