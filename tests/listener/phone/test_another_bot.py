@@ -13,7 +13,7 @@ from tests.listening import ANN, House, Person, a_request, house, question, unti
 from tests.prompted import PROMPTS, Desked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
     from hermes.sandbox.botapi import RunningBotApi
 
@@ -22,11 +22,16 @@ home = house("new", sections=PROMPTS)
 
 
 @pytest.fixture
-def second(home: House) -> Iterator[RunningBotApi]:
-    """Another bot, to which Ann has written nothing yet but Start."""
+async def second(home: House) -> AsyncIterator[RunningBotApi]:
+    """Another bot, to which Ann has written nothing yet but Start.
+
+    Its listener ends before it: httpcore leaves connections open if it finds that a server has closed several, and the
+    call that has found it is cancelled in this moment.
+    """
     token = f"{secrets.randbelow(10**9) + 10**9}:{secrets.token_hex(17)}"
     with running_botapi(token=token, users=(ANN,), now=home.clock.now) as api:
         yield api
+        await home.stop()
 
 
 def takes_over(bot: RunningBotApi, home: House) -> None:
