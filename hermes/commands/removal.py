@@ -22,6 +22,8 @@ from hermes.storage.home import Home, is_usable
 
 _COMPLETIONS = (".bash_completions/hermes.sh", ".zfunc/_hermes", ".config/fish/completions/hermes.fish")
 """Where `hermes --install-completion` writes, by the rules of typer."""
+_COMPLETES = b"_HERMES_COMPLETE"
+"""What stands in each of them; another program may also be called hermes."""
 _ZSH_LINE = b"fpath+=~/.zfunc; autoload -Uz compinit; compinit"
 """The line that typer adds to `.zshrc`; it loads the completions of all programs in that folder."""
 
@@ -67,31 +69,38 @@ def _stopped(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[s
 
 
 def _store(config_path: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the folder of the store; without a configuration that can be read, the usual one."""
+    """Return the folder of the store, the usual one without a configuration. Raises ConfigError."""
     config = _config(config_path, environ)
     return Store().path if config is None else config.store.path
 
 
 def _config(config_path: Path | None, environ: Mapping[str, str]) -> Config | None:
+    """Return the configuration, None if there is none. Raises ConfigError: only it could tell where the store is."""
     try:
         return configuration.load(config_path, environ=environ)
     except ConfigError:
+        if disk.is_there(configuration.config_path(config_path, environ=environ)):
+            raise
         return None
 
 
 def _completion_removed(home: Path) -> Iterator[str]:
     had_zsh = disk.is_there(home / _COMPLETIONS[1])
     for place in (home / name for name in _COMPLETIONS):
-        if disk.is_there(place):
-            with files.saving(place):
+        with files.saving(place):
+            is_ours = disk.is_there(place) and _COMPLETES in place.read_bytes()
+            if is_ours:
                 place.unlink()
+        if is_ours:
             files.remove_empty(place.parent)
             yield f"{place} was removed."
     bash, line = home / ".bashrc", os.fsencode(f"\nsource '{home / _COMPLETIONS[0]}'\n")
     with files.saving(bash):
-        text = bash.read_bytes() if disk.is_there(bash) else b""
-        if line in text:
-            disk.write(bash.resolve(), text.replace(line, b"", 1), mode=bash.stat().st_mode & 0o777)
+        before, found, after = (bash.read_bytes() if disk.is_there(bash) else b"").partition(line)
+        if found:
+            # The lines before and after it must not become one.
+            gap = b"" if before.endswith(b"\n") or not after else b"\n"
+            disk.write(bash.resolve(), before + gap + after, mode=bash.stat().st_mode & 0o777)
             yield f"{bash} does not load the completion any more."
     zsh = home / ".zshrc"
     with suppress(OSError):  # there is none, or it cannot be read

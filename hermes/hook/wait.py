@@ -379,7 +379,7 @@ def has_reader() -> bool:
 
 
 def _print(answer: str) -> str:
-    """Print one line; return "receipt", or "waiter.gone" if stdout has no reader.
+    """Print one line; return "receipt", or "waiter.gone" if stdout has no reader or no room.
 
     A receipt only says that the line was written; the agent's own events tell whether it took effect.
     """
@@ -387,13 +387,11 @@ def _print(answer: str) -> str:
 
 
 def write(descriptor: int, data: bytes) -> bool:
-    """Write all of it; return False if nobody reads."""
+    """Write all of it; return False if nobody reads, or it cannot be written."""
     left = memoryview(data)
     try:
         while left:
             left = left[os.write(descriptor, left) :]
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            return False
-        raise
+    except OSError:
+        return False
     return True

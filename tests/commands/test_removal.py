@@ -145,12 +145,43 @@ def test_the_line_of_zsh_is_named_and_left(home: Path) -> None:
     line = "fpath+=~/.zfunc; autoload -Uz compinit; compinit"
     (home / ".zshrc").write_text(f"setopt autocd\n\n{line}\n")
     (home / ".zfunc").mkdir()
-    (home / ".zfunc" / "_hermes").write_text("#compdef hermes\n")
+    (home / ".zfunc" / "_hermes").write_text("#compdef hermes\neval $(env _HERMES_COMPLETE=complete_zsh hermes)\n")
     before = (home / ".zshrc").read_text()
     wanted = f"{home / '.zshrc'} stays as it is. If no other program needs the line, delete it: {line}"
     assert wanted in hermes(home, "uninstall", "all").stdout.splitlines()
     assert (home / ".zshrc").read_text() == before
     assert line not in hermes(home, "uninstall", "all").stdout
+
+
+def test_a_line_of_the_shell_stays_a_line(home: Path) -> None:
+    """`.bashrc` had no line break at its end when the completion was added, and has grown since then."""
+    bash = home / ".bashrc"
+    bash.write_text("if true; then\n  a=1\nfi")
+    assert hermes(home, "--install-completion").returncode == 0
+    with bash.open("a") as file:
+        file.write("export A=1\n")
+    assert hermes(home, "uninstall", "all").returncode == 0
+    assert bash.read_text() == "if true; then\n  a=1\nfi\nexport A=1\n"
+
+
+def test_the_completion_of_another_hermes_stays(home: Path) -> None:
+    """Other programs have this name, too."""
+    other = home / ".zfunc" / "_hermes"
+    other.parent.mkdir()
+    other.write_text("#compdef hermes\n")
+    assert hermes(home, "uninstall", "all").returncode == 0
+    assert other.read_text() == "#compdef hermes\n"
+
+
+def test_a_configuration_that_cannot_be_read_is_named(home: Path) -> None:
+    """It may name another store, whose listener goes on."""
+    place = home / "hermes.toml"
+    place.write_text("[telegramm]\n")
+    place.chmod(0o600)
+    removed = hermes(home, "uninstall", "all", "--config", str(place))
+    assert removed.returncode == 1
+    assert removed.stderr.startswith(f"hermes: {place}, telegramm is not known")
+    assert "Nobody listens" not in removed.stdout
 
 
 def test_a_foreign_file_stops_nothing_else(home: Path) -> None:
@@ -160,7 +191,7 @@ def test_a_foreign_file_stops_nothing_else(home: Path) -> None:
     foreign.write_text("// somebody else's\n")
     completion = home / ".zfunc" / "_hermes"
     completion.parent.mkdir()
-    completion.write_text("#compdef hermes\n")
+    completion.write_text("#compdef hermes\neval $(env _HERMES_COMPLETE=complete_zsh hermes)\n")
     removed = hermes(home, "uninstall", "all")
     assert removed.returncode == 1
     assert removed.stderr.splitlines() == [

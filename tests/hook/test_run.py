@@ -59,8 +59,8 @@ class Desk:
     def start(self, *more: str, **settings: Any) -> Process:
         """Start a hook with its three pipes."""
         command = [str(self.python), "-I", "-m", "hermes", "hook", "opencode", *self.arguments, *more]
-        pipe = subprocess.PIPE
-        started: Process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.cwd, **settings)
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        started: Process = subprocess.Popen(command, cwd=self.cwd, **(pipes | settings))
         return started
 
     def tell(self, data: bytes | dict[str, Any], *more: str, **settings: Any) -> None:
@@ -476,6 +476,14 @@ def test_an_answer_that_nobody_can_read_is_no_receipt(desk: Desk) -> None:
     with waiting(desk) as process:
         assert process.stdout is not None
         process.stdout.close()
+        spool.put_answer(desk.store, WAIT, "x")
+        assert process.wait(60) == 0
+    assert desk.payloads() == [ASKED, {"type": "waiter.gone", "waitID": WAIT}]
+
+
+def test_an_answer_that_cannot_be_written_is_no_receipt(desk: Desk) -> None:
+    """`hermes hook generic > FILE` on a full disk: the program has got nothing."""
+    with Path("/dev/full").open("wb") as full, waiting(desk, stdout=full) as process:
         spool.put_answer(desk.store, WAIT, "x")
         assert process.wait(60) == 0
     assert desk.payloads() == [ASKED, {"type": "waiter.gone", "waitID": WAIT}]

@@ -30,13 +30,14 @@ _KINDS: dict[str, PermissionKind] = {
     "NotebookEdit": "change",
     "WebFetch": "fetch",
 }
-_NAMED: dict[PermissionKind, tuple[str, ...]] = {
-    "command": ("command",),
-    "change": ("file_path", "notebook_path"),
-    "fetch": ("url",),
+_NAMED: dict[str, str] = {
+    "Bash": "command",
+    "Edit": "file_path",
+    "Write": "file_path",
+    "NotebookEdit": "notebook_path",
+    "WebFetch": "url",
 }
-
-
+"""The parameter that names what each tool acts on."""
 # The parameters that `more_of` leaves out: they are shown in another form, or do not change the action.
 # A command's description is not shown, because the model wrote it.
 _SHOWN: dict[str, frozenset[str]] = {
@@ -53,7 +54,7 @@ _CELL: dict[str, str] = {"delete": "deletes", "insert": "inserts a cell after", 
 def read_permission(tool: str, given: Record) -> Permission:
     """Read the action of a tool from its input. The input of an unknown tool or of another shape is shown as JSON."""
     kind = _KINDS.get(tool, "other")
-    what = next((said for key in _NAMED.get(kind, ()) if (said := said_of(given, key))), "")
+    what = said_of(given, _NAMED.get(tool, ""))
     if kind == "other" or not what:
         more = json_of(given, indent=1) if given else ""
         return Permission(tool, "other", tool, more, patterns=(tool,))

@@ -67,6 +67,13 @@ def test_what_makes_more_of_an_action_is_told(tool: str, given: Any, detail: str
     assert read_permission(tool, given).detail.startswith(detail)
 
 
+def test_a_tool_is_named_by_its_own_parameter_alone() -> None:
+    """One of another tool would hide the file that is changed."""
+    found = read_permission("NotebookEdit", {**CELL, "file_path": "plot.ipynb"})
+    assert found.what == CELL["notebook_path"]
+    assert "file_path: plot.ipynb" in found.detail
+
+
 @pytest.mark.parametrize(("tool", "given"), [("mcp__db__query", {"sql": "é"}), ("Bash", {"command": 5}), ("Edit", {})])
 def test_anything_else_is_shown_as_it_came(tool: str, given: Any) -> None:
     """Of a known tool, too, where it has another shape."""
