@@ -35,10 +35,13 @@ ANY_COMMIT: Final = f"set_config('lock_timeout', '{_SERVER_MS}', true)"
 Behind a slow disk they stand in line, for longer than a row may be waited for.
 """
 _SETTINGS: Final = f"""
-SELECT set_config('synchronous_commit', 'on', false), set_config('statement_timeout', '{_SERVER_MS}', false),
-       set_config('lock_timeout', '{_LOCKED_MS}', false),
-       set_config('default_transaction_isolation', 'read committed', false)
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
+       pg_catalog.set_config('synchronous_commit', 'on', false),
+       pg_catalog.set_config('statement_timeout', '{_SERVER_MS}', false),
+       pg_catalog.set_config('lock_timeout', '{_LOCKED_MS}', false),
+       pg_catalog.set_config('default_transaction_isolation', 'read committed', false)
 """
+"""No function of another schema is called: where all users may make some, an agent-only user could act as this one."""
 
 
 class UnknownError(Exception):

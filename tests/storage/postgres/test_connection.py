@@ -204,12 +204,12 @@ async def test_several_statements_that_take_too_long_are_given_up(
 
     async def do() -> None:
         async with connection.transaction() as work:
-            await work.execute("CREATE TABLE half_done ()")
+            await work.execute("CREATE TABLE public.half_done ()")
             await work.execute("SELECT pg_sleep(3)")
 
     with pytest.raises(NotSaved, match="did not answer"):
         await do()
-    assert await connection.read("SELECT to_regclass('half_done') IS NULL") == [(True,)]
+    assert await connection.read("SELECT to_regclass('public.half_done') IS NULL") == [(True,)]
     await connection.close()
 
 

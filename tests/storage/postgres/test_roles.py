@@ -237,6 +237,20 @@ async def test_what_an_agent_only_machine_may_not_do_is_refused(
     assert (await phone.get(own.id)).id == own.id
 
 
+async def test_a_function_of_another_user_is_not_called(database: Database, tmp_path: Path) -> None:
+    """Up to PostgreSQL 14 all users may make some in `public`; it fits better than PostgreSQL's own of this name."""
+    database.ask(
+        "CREATE FUNCTION public.convert_to(text, text) RETURNS bytea LANGUAGE plpgsql "
+        "AS 'BEGIN RAISE EXCEPTION ''it was called''; END'"
+    )
+    try:
+        async with joined(machine(tmp_path, "desk", database.address()), phone=True) as store:
+            entry = await store.create(asked_at("desk", "aaaa2222", "k7"))
+            assert await store.get(entry.id) == entry
+    finally:
+        database.ask("DROP FUNCTION public.convert_to(text, text)")
+
+
 async def test_it_locks_no_table_against_others(database: Database, user: str) -> None:
     """One lock on the leases would stop all machines: none could renew its lease."""
     parameters = database.address(user.replace(" ", "%20"), SECRET).parameters()
