@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 
 from hermes.model.ask import Ask, Permission
 
@@ -13,6 +13,7 @@ MOST_PATTERNS = 8
 LONGEST_PATTERN = 120
 # A setting of a variable (`NAME=value`), which may stand before the name of a command.
 _SETTING = re.compile(r"[A-Za-z_]\w*=\S*\Z")
+_QUOTES = str.maketrans("", "", "\\\"'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,14 @@ def _is_never(permission: Permission, never: tuple[str, ...]) -> bool:
 
 
 def _words(command: str) -> list[str]:
-    """Return the words of a command from its name on, the name without quotes, backslashes and folder."""
-    words = list(dropwhile(_SETTING.match, command.split()))
-    return [words[0].strip("\\\"'").rpartition("/")[2], *words[1:]] if words else []
+    """Return the words of a command from its name on, without quotes and backslashes, the name without its folder."""
+    words = [one.translate(_QUOTES) for one in dropwhile(_SETTING.match, command.split())]
+    return [words[0].rpartition("/")[2], *words[1:]] if words else []
+
+
+def _is_fixed(word: str) -> bool:
+    """Tell whether a word of a pattern says which command it is; behind an option, any word of it may follow."""
+    return word != "*" and not word.startswith("-")
 
 
 def _holds(words: list[str], these: list[str]) -> bool:
@@ -69,5 +75,5 @@ def _holds(words: list[str], these: list[str]) -> bool:
 
 def _meet(words: list[str], these: list[str]) -> bool:
     """Tell whether the pattern `words` may cover a command that begins with `these`."""
-    fixed = words[: words.index("*")] if "*" in words else words
+    fixed = list(takewhile(_is_fixed, words)) if "*" in words else words
     return bool(these) and all(one == other for one, other in zip(fixed, these, strict=False))

@@ -65,6 +65,11 @@ def test_what_is_not_excluded_is_asked_as_it_came(rules: Rules) -> None:
         ("git -C . push", "git -C *"),
         ("\\rm -rf x", "\\rm *"),
         ('"rm" -rf x', "ls *"),
+        ("git -C . status", "git -C *"),
+        ("git --no-pager log", "git --no-pager *"),
+        ("npm --prefix . test", "npm --prefix *"),
+        ('git "push" --force', 'git "push" *'),
+        ("r\\m -rf build", "r\\m *"),
     ],
 )
 def test_some_commands_are_never_given_for_good(command: str, always: str) -> None:
@@ -91,7 +96,7 @@ def test_a_program_of_the_configuration_may_be_named_by_its_path(never: str, com
 @pytest.mark.parametrize("command", ["git pull", "rmdir x", "echo rm", "npm run publish:check", ""])
 def test_others_are(command: str) -> None:
     """What only looks like one of them is none."""
-    asked = permission_ask(command, always=("git pull *", "npm run *"))
+    asked = permission_ask(command, always=("git pull *", "git pull --rebase *", "git -C . pull", "npm run *"))
     assert admitted(asked, NEVER) is asked
 
 
