@@ -17,7 +17,7 @@ class Records(ABC, Generic[R]):
     """All records of one kind; `now` is the epoch clock of the store.
 
     A changed one goes to the queue of the workers `of_phone` and `of_agent`. Those of the agent side get the records of
-    `machine` alone; None: there is one machine. At most `most` records are kept.
+    `machine` alone; None: there is one machine. At most `most` records of each machine are kept.
     """
 
     of_phone: ClassVar[tuple[Worker, ...]] = ()
@@ -139,8 +139,8 @@ class Records(ABC, Generic[R]):
         self._known[saved.id] = saved
         self.wake(saved.id)
         with suppress(InUse):  # the next one that is noted goes on
-            while len(self._known) > self.most:
-                await self._remove(min(self._known.values(), key=self._age_s))
+            while len(of_machine := [one for one in self.all() if one.machine == saved.machine]) > self.most:
+                await self._remove(min(of_machine, key=self._age_s))
         return saved
 
     async def _remove(self, record: R) -> None:

@@ -4,6 +4,7 @@ import re
 import secrets
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_CODE = re.compile(r"[a-z0-9]{1,8}")
 _ID_SIGNS = "abcdefghijklmnopqrstuvwxyz234567"
 _CODE_LETTERS = "abcdefghjkmnpqrstuvwxyz"  # without letters that look like a digit
 _CODE_DIGITS = "23456789"
@@ -13,6 +14,11 @@ _CODE_SIGNS = 5
 def is_id(text: str) -> bool:
     """Tell whether this text can be an id of an entry, and so the name of a file."""
     return _ID.fullmatch(text) is not None
+
+
+def is_code(text: str) -> bool:
+    """Tell whether this text can be the code of an entry."""
+    return _CODE.fullmatch(text) is not None
 
 
 def random_id() -> str:

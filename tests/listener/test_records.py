@@ -105,6 +105,14 @@ async def test_the_oldest_goes_first_if_there_are_too_many(house: House) -> None
     assert {one.id for one in await house.store.notices.all()} == {ONE.id, THREE.id}
 
 
+async def test_no_machine_takes_the_room_of_another(house: House) -> None:
+    """The user of its database writes the times in its records as it likes."""
+    await house.keep(replace(ONE, machine="laptop"))
+    for number in range(4):
+        await house.keep(Notice(f"abcdefg{number}", "opencode", f"ses_{number}", heard_s=9e10, machine="ci"))
+    assert [one.machine for one in house.records.all()] == ["laptop", "ci", "ci"]
+
+
 async def test_what_is_old_is_forgotten(house: House) -> None:
     """And nothing else."""
     for notice in (ONE, TWO):

@@ -8,6 +8,7 @@ from typing import Final
 from hermes.chat.screens.buttons import LIMITS, Button, of_record
 from hermes.chat.screens.screen import Screen, agent_at, draw, lasting, note, project
 from hermes.chat.screens.text import Line, Span, dotted, line, one_line, passage, phrase, plain, shortened
+from hermes.chat.screens.unseen import seen
 from hermes.core import prompt_files, prompts
 from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
 from hermes.model.ask import folder_name
@@ -16,6 +17,7 @@ from hermes.model.prompt import Prompt, Target
 _TITLE: Final = 60
 _LOOKED_AT: Final = 600
 _PLACE: Final = 14
+_NOBODY: Final = "Nothing"
 _WHY: Final = 300
 _HEARD: Final = 3600
 _TOOL: Final = 40
@@ -65,12 +67,19 @@ def place(target: Target) -> str:
     return plain(project(target.source).text)
 
 
-def apart(labels: Sequence[str], first: int = 1) -> list[str]:
-    """Return the texts of buttons, shortened to their width; if two are the same then, all get numbers."""
+def apart(labels: Sequence[str], first: int = 1, own: str = "") -> list[str]:
+    """Return the texts of buttons, shortened to their width; if two look the same then, all get numbers.
+
+    `own` is a button of Hermes' own beside them.
+    """
     short = [shortened(label, LIMITS.columns) for label in labels]
-    if len(set(short)) == len(short):
+    if _differ(*short, own):
         return short
     return [f"{number} {shortened(label, LIMITS.columns - 4)}" for number, label in enumerate(labels, first)]
+
+
+def _differ(*labels: str) -> bool:
+    return len(set(map(seen, labels))) == len(labels)
 
 
 def _whom(prompt: Prompt) -> Screen:
@@ -78,10 +87,10 @@ def _whom(prompt: Prompt) -> Screen:
         return note(*_cancelled(prompt)) if prompt.reason else note("All right, I send it to nobody")
     names = [_choice(target) for target in prompt.choices]
     longer = [_with_place(name, target) for name, target in zip(names, prompt.choices, strict=True)]
-    is_clear = len(set(names)) == len(names) or len(set(longer)) < len(longer)
-    labels = apart(names if is_clear else longer)
+    is_clear = _differ(*names, _NOBODY) or not _differ(*longer, _NOBODY)
+    labels = apart(names if is_clear else longer, own=_NOBODY)
     rows = tuple((of_record(prompt.id, label, Address(number)),) for number, label in enumerate(labels))
-    return note("What is this for?", rows=(*rows, (of_record(prompt.id, "Nothing", Withdraw()),)))
+    return note("What is this for?", rows=(*rows, (of_record(prompt.id, _NOBODY, Withdraw()),)))
 
 
 def _choice(target: Target) -> str:

@@ -12,8 +12,9 @@ from hermes.chat.screens.prompts import apart, called, origin, place
 from hermes.chat.screens.screen import Caps, Look, Screen, agent_at, clock, draw, note, project
 from hermes.chat.screens.text import Line, Span, dotted, ending, line, phrase
 from hermes.model.actions import Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
+from hermes.model.ask import Source
 from hermes.model.card import Card, Wanted
-from hermes.model.prompt import Target
+from hermes.model.prompt import PromptAbilities
 
 PAGE: Final = 8
 """So many sessions are shown at once."""
@@ -93,10 +94,10 @@ def session_card(card: Card, open_asks: Sequence[str], look: Look) -> Screen:
         words = ending(target.source.last_text, min(caps.context, look.context_chars), "expandable_blockquote")
         return [head, *asks, line(words), origin(target)]
 
-    return draw(lines, _card_rows(card))
+    return draw(lines, _card_rows(card, look))
 
 
-def _card_rows(card: Card) -> Rows:
+def _card_rows(card: Card, look: Look) -> Rows:
     if card.state == "gone":
         return ()
     if card.stop == "sure":
@@ -105,12 +106,16 @@ def _card_rows(card: Card) -> Rows:
     if card.target.can.stops and card.state == "busy" and card.stop != "asked" and not card.is_stale:
         row += (of_record(card.id, "⏹ Stop", StopTurn()),)
     mute = ("🔔 Notices on", Mute(on=False)) if card.is_muted else ("🔕 Mute", Mute())
-    return row, (of_record(card.id, *mute),), copying("📋 Copy the command to resume", _resuming(card.target))
+    resuming = _resuming(card.target.source, look)
+    return row, (of_record(card.id, *mute),), copying("📋 Copy the command to resume", resuming)
 
 
-def _resuming(target: Target) -> str:
-    """Return the line that opens this session in a terminal, "" if none is known."""
-    source, resumes = target.source, target.can.resumes
+def _resuming(source: Source, look: Look) -> str:
+    """Return the line that opens this session in a terminal, "" if none is known.
+
+    Its program is what this machine knows of the agent: another machine could write any command into its list.
+    """
+    resumes = look.prompted.get(source.agent, PromptAbilities()).resumes
     if not resumes or not source.session_id or source.session_id.startswith("-"):  # it would be an option
         return ""
     there = f"cd {shlex.quote(source.directory)} && " if source.directory else ""

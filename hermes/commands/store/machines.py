@@ -7,6 +7,7 @@ import shlex
 from contextlib import suppress
 from dataclasses import replace
 
+from hermes.commands.status.table import printable
 from hermes.commands.stores import home_of, look, store_of
 from hermes.config.settings import Config
 from hermes.core import dialog, ends
@@ -83,7 +84,8 @@ async def remove(config: Config, address: Address, which: str) -> list[str]:
             await look(store_of(config), lambda store: _end_all(store, one.machine))
             await roles.remove_machine(connection, bot, one.machine)
             await look(store_of(config), lambda store: _end_all(store, one.machine))
-            done.append(f"{one.name} is removed. Its open questions have ended; prompts to it end on the phone.")
+            name = printable(one.name)
+            done.append(f"{name} is removed. Its open questions have ended; prompts to it end on the phone.")
         if one.is_agent and not any(other.user == one.user and other is not one for other in known):
             done += await _without_user(connection, one.user)
         elif one.machine:
@@ -133,6 +135,7 @@ def _meant(known: tuple[Registered, ...], which: str) -> Registered:
     if len(found) == 1:
         return found[0]
     names = ", ".join(f"{one.name or one.user} ({one.machine or 'not joined yet'})" for one in found or known)
+    names = printable(names)  # their machines write them
     if found:
         raise ConfigError(f"{which!r} means several machines; give the id of one: {names}.")
     raise ConfigError(f"there is no machine {which!r}; there are: {names}.")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreAway, StoreError, TooNew, Unreadable
+from hermes.errors import Conflict, InUse, Missing, NotSaved, StoreAway, StoreError, TooNew, Unreadable
 from hermes.model.entry import Entry, Phone
 from hermes.storage import names
 from hermes.storage.postgres.connection import UnknownError
@@ -165,7 +165,7 @@ class Entries:
                 entry = await surely(self.get(entry_id))
                 if entry == wanted:
                     return wanted
-        raise NotSaved(f"nothing was saved: other processes change the ask {entry_id} all the time")
+        raise InUse(f"nothing was saved: other processes change the ask {entry_id} all the time")
 
     async def keep(self, entry: Entry) -> Entry:
         await self._statements.ready()

