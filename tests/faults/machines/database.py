@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 TABLES: Final = ("machines", "leases", "entries", "records", "files", "chats")
 
 _PACED: Final = """
-CREATE SCHEMA paced;
-GRANT USAGE ON SCHEMA paced TO PUBLIC;
-CREATE FUNCTION paced.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
-    SELECT to_timestamp({epoch_s} + (extract(epoch FROM pg_catalog.clock_timestamp())::float8 - {epoch_s}) * {pace})
+ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO real_clock_timestamp;
+CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+    SELECT to_timestamp(
+        {epoch_s} + (extract(epoch FROM pg_catalog.real_clock_timestamp())::float8 - {epoch_s}) * {pace}
+    )
 $$;
-ALTER DATABASE {name} SET search_path = paced, pg_catalog;
 """
-"""Statements that name `clock_timestamp` without its schema get this one."""
+"""All statements in this database get this clock: those of Hermes call no function of another schema."""
 
 _NOTED: Final = """
 CREATE SCHEMA audit;
@@ -95,8 +95,8 @@ _PHONE: Final = "SELECT machine FROM hermes.leases WHERE name = 'phone' AND hold
 
 
 def pace_time(database: Database, epoch_s: float, pace: float) -> None:
-    """Let the time of the database run at this pace since `epoch_s` (epoch), for connections from now on."""
-    database.ask(_PACED.format(name=database.name, epoch_s=epoch_s, pace=pace))
+    """Let the time of the database run at this pace since `epoch_s` (epoch)."""
+    database.ask(_PACED.format(epoch_s=epoch_s, pace=pace))
 
 
 def watch(database: Database) -> None:
