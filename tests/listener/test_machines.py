@@ -442,6 +442,7 @@ async def test_without_the_database_nothing_is_lost(
         assert "I could not save that" in await laptop.person.taps(shown, "PostgreSQL")
         second = laptop.agent.ask([question("Which colour?")])
         await until(lambda: "no longer the phone side" in caplog.text, "the end of the lease")
+        await until(lambda: "it is tried again" in caplog.text, "the first try to come back: the outage has begun")
         laptop.clock.advance(PATIENCE_S)
         await laptop.person.sees("I can't reach the database")
     finally:
