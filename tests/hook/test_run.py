@@ -482,7 +482,7 @@ def test_an_answer_that_nobody_can_read_is_no_receipt(desk: Desk) -> None:
 
 
 def test_an_answer_that_cannot_be_written_is_no_receipt(desk: Desk) -> None:
-    """`hermes hook generic > FILE` on a full disk: the program has got nothing."""
+    """The agent's end of stdout is a file on a full disk: it has got nothing."""
     with Path("/dev/full").open("wb") as full, waiting(desk, stdout=full) as process:
         spool.put_answer(desk.store, WAIT, "x")
         assert process.wait(60) == 0
