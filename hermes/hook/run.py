@@ -83,6 +83,7 @@ def main(argv: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 (no error may reach the agent)
         # Log only the type and the place: the message may quote the payload.
         _log(options, f"{type(error).__name__} at {_place_of(error)}")
+        _refuse(options, f"it could not be kept, by a fault in Hermes; {options['log']} says where")
     return 0
 
 
@@ -100,7 +101,7 @@ def shape_of(agent: str) -> Shape:
 
 
 def _refuse(options: dict[str, str], why: str) -> None:
-    """Print why nothing was asked, for a program or person that started the hook by hand, and need not read the log."""
+    """Print why no answer can come, for a program or person that started the hook by hand and need not read the log."""
     if options["state"] == NOT_KEPT:
         with contextlib.suppress(OSError):
             if shape_of(options["agent"]).by_hand:
@@ -230,12 +231,17 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
 
 
 def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:
-    """Keep the answer from the desk; return False, and log why, if `word` is not a JSON object."""
+    """Keep the answer from the desk; return False, and log why, if `word` is not a JSON object.
+
+    It counts even if it cannot be kept: then the phone hears only that the hook has left.
+    """
     try:
         _keep(options, payload | {"desk": _object(word)})
     except _Refused as refused:
         _log(options, f"the answer from the terminal is ignored: {refused}")
         return False
+    except OSError as error:
+        _log(options, f"the phone does not hear the answer from the terminal: {error.strerror}")
     return True
 
 

@@ -34,7 +34,7 @@ It waits for the answer and prints one line:
   {"kind": "desk"}
               the program's own answer came first
   {"kind": "refused", "error": "..."}
-              nothing was asked; the error says why
+              no answer can come; the error says why
 It prints nothing if the question is left to a program that "stays". An answer
 has "by": "timer" if no person gave it in time. A program that no longer wants
 an answer ends the hook with SIGTERM. A program with an answer of its own

@@ -178,8 +178,8 @@ def wait(
     wait_id = spool.wait_id(hook.agent, hook.machine, request_id)
     place = Place(hook, wait_id, keep)
     why = ""
+    place.take()
     try:
-        place.take()
         nudge()
         watch = Watch(hook, wait_id, released, nudge, told, rest, place=place)
         outcome = watch.outcome()
@@ -188,8 +188,10 @@ def wait(
             outcome = watch.left()
         if not place.is_taken:
             outcome = None  # the listener does not know the ask, so there is nothing to report
-    except Refused as refused:
-        why = str(refused)
+    except (Refused, OSError) as error:
+        if isinstance(error, OSError) and not hook.ours:
+            raise  # the plugin of the agent starts the hook again
+        why = f"{error.strerror} ({error.filename or hook.store})" if isinstance(error, OSError) else str(error)
         outcome = None if place.withdraw() or not hook.ours else "waiter.gone"
     finally:
         if hook.ours:
@@ -197,7 +199,8 @@ def wait(
                 spool.take_answer(hook.store, wait_id)  # too late for this hook, and no other waits under this name
         place.leave()
     if outcome is not None:
-        _report(hook, outcome, wait_id, nudge)
+        with contextlib.suppress(*([OSError] if why else [])):  # the listener sees that this hook has left
+            _report(hook, outcome, wait_id, nudge)
     return why
 
 

@@ -386,3 +386,71 @@ def test_what_waits_for_room_can_be_answered_at_the_desk(tmp_path: Path) -> None
         assert json.loads(left(process)) == {"kind": "desk"}
     nothing_was_asked(desk)
     spool.close_socket(bound)
+
+
+# --- a fault while a hook waits -----------------------------------------------------------------------------------
+
+
+def damage_answer(desk: Desk) -> None:
+    """Lay a damaged answer ready for the one hook that waits."""
+    (wait_id,) = spool.waited_for(desk.store)
+    damaged = desk.store / "damaged"
+    damaged.write_bytes(b"\xff\xfe")
+    damaged.rename(desk.store / "wait" / f"{wait_id}.answer")
+
+
+def test_a_program_is_told_that_its_hook_failed(tmp_path: Path) -> None:
+    """The phone had the question already, and hears at once that nobody waits for its answer any more."""
+    desk = Desk(tmp_path)
+    bound = spool.listen_socket(desk.store)
+    with hooked(desk, GENERIC) as process:
+        until(lambda: spool.listing(desk.store), 30, "the question")
+        (asked,) = spool.listing(desk.store)
+        (wait_id,) = spool.waited_for(desk.store)
+        asked.unlink()  # as a listener does that has read it
+        damage_answer(desk)
+        told = json.loads(left(process))
+    assert told == {"kind": "refused", "error": f"the answer is damaged ({desk.store})"}
+    assert desk.payloads() == [{"type": "waiter.gone", "waitID": wait_id}]
+    assert list((desk.store / "wait").iterdir()) == []
+    assert said(desk) == [f"hook generic: not kept: the answer is damaged ({desk.store})"]
+    spool.close_socket(bound)
+
+
+@pytest.mark.parametrize("agent", WITH_A_DESK, ids=lambda agent: agent.name)
+def test_an_agent_hears_nothing_of_a_fault_of_its_hook(tmp_path: Path, agent: Speaking) -> None:
+    """Its own dialog is open: the question is taken back from the inbox before anybody has read it."""
+    desk = Desk(tmp_path)
+    bound = spool.listen_socket(desk.store)
+    with hooked(desk, agent) as process:
+        until(lambda: spool.listing(desk.store), 30, "the question")
+        damage_answer(desk)
+        assert left(process) == b""
+    nothing_was_asked(desk)
+    spool.close_socket(bound)
+
+
+@ON_A_FULL_DISK
+def test_an_answer_from_the_desk_counts_where_it_cannot_be_kept(tmp_path: Path) -> None:
+    """Only the phone does not hear of it; one line in the log says so."""
+    desk = Desk(tmp_path)
+    bound = spool.listen_socket(desk.store)
+    with hooked(desk, OH_MY_PI) as process:
+        until(lambda: spool.listing(desk.store), 30, "the question")
+        resize(process, 0)
+        assert process.stdin is not None
+        process.stdin.write(b'{"answers": [["SQLite"]]}\n')
+        process.stdin.flush()
+        assert json.loads(left(process)) == {"kind": "desk"}
+    assert len(spool.listing(desk.store)) == 1
+    spool.close_socket(bound)
+
+
+def test_a_program_is_told_of_any_payload_that_is_too_deep(tmp_path: Path) -> None:
+    """At some depth it can just be read, and not be written: each is refused in words."""
+    desk = Desk(tmp_path)
+    command = [str(desk.python), "-I", "-m", "hermes", "hook", "generic", *desk.arguments]
+    for deep in range(979, 986):
+        payload = f'{{"questions": [{{"question": "Go?", "x": {"[" * deep}{"]" * deep}}}]}}\n'
+        ended = subprocess.run(command, input=payload.encode(), capture_output=True, timeout=60, check=True)
+        assert json.loads(ended.stdout)["kind"] == "refused", deep

@@ -68,7 +68,7 @@ class Asking:
     async def told(self) -> Told:
         """Wait for the result.
 
-        Raises PayloadError: nothing was asked; the text says why. Raises NotSaved: the hook was ended from outside, or
+        Raises PayloadError: no answer can come; the text says why. Raises NotSaved: the hook was ended from outside, or
         did not keep the question.
         """
         line = await asyncio.shield(self._line)
@@ -176,5 +176,5 @@ def _told(line: bytes) -> Told:
         return Told("unanswered")
     told = json.loads(line)
     if told["kind"] == "refused":
-        raise PayloadError(f"this cannot be asked: {told['error'].rstrip('.')}.")
+        raise PayloadError(f"no answer can come: {told['error'].rstrip('.')}.")
     return Told(told["kind"], tuple(map(tuple, told.get("answers", ()))), told.get("by", "phone"))

@@ -149,7 +149,7 @@ async def test_a_hook_that_was_started_by_hand_can_be_interrupted(home: House, n
 )
 async def test_a_question_of_another_shape_is_refused_at_once(home: House, config: Config, wrong: Any) -> None:
     """Nobody would ever see it: who asked is told where it is wrong, and waits for nothing."""
-    with pytest.raises(PayloadError, match=r"this cannot be asked: payload\."):
+    with pytest.raises(PayloadError, match=r"no answer can come: payload\."):
         await ask(config, home.root / "config.toml", wrong, timeout_s=60)
     assert home.entries() == []
 
