@@ -161,13 +161,16 @@ def _no_such_option(entry: Entry) -> Screen:
     index = entry.state.page
     if index >= len(entry.ask.questions):
         return note(_WITHOUT_ENTRY["which_question"])
-    options = entry.ask.questions[index].options
-    more = len(options) - LIMITS.shelf
-    said = line("That is none of the options of ", name(entry.ask, index), ". Please tap one, or send its number:")
+    question = entry.ask.questions[index]
+    options, more = question.options, len(question.options) - LIMITS.shelf
+    # If a label is a number, a text may be both, and counts as the label.
+    has_numbers = any(option.label.strip().isdigit() for option in options)
+    sent = "label" if has_numbers else "number"
+    said = line("That is none of the options of ", name(entry.ask, index), f". Please tap one, or send its {sent}:")
 
     def lines(caps: Caps) -> list[Line]:
         labels = [
-            line(f"{at + 1} ", phrase(shown_label(entry.ask.questions[index], at), caps.label, "bold"))
+            line("• " if has_numbers else f"{at + 1} ", phrase(shown_label(question, at), caps.label, "bold"))
             for at in range(min(len(options), LIMITS.shelf))
         ]
         return [said, *labels, line(f"… and {more} more" if more > 0 else "")]

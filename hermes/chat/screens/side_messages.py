@@ -190,7 +190,7 @@ def _what_then(entry: Entry, look: Look) -> str:
             return "the agent will be left to decide by itself"
         case Decision(kind="answer"):
             words = decided(replace(entry, state=then), _ANSWER)
-            return f"the recommended answer ({words}) will be given"
+            return f"{_given_by_time(entry)} ({words}) will be given"
         case _:
             return f"this will be left to the computer, where {who} keeps waiting"
 
@@ -217,7 +217,8 @@ def expired(entry: Entry, look: Look) -> tuple[str | Span, ...]:
     decision = entry.state.decision
     said: tuple[str | Span, ...] = (f"⌛ Expired {_end(entry, look)}",)
     if decision is not None and decision.kind == "answer" and len(entry.ask.questions) == 1:
-        said = (*said, " · recommended: ", Span(decided(entry, _ANSWER), "bold"))
+        whose = "chosen" if any(entry.state.answers) else "recommended"
+        said = (*said, f" · {whose}: ", Span(decided(entry, _ANSWER), "bold"))
     if entry.state.phase == "sending" and entry.is_out_of_reach:
         gets = "it is told" if decision is None or decision.kind != "answer" else "it gets that answer"
         return (*said, *out_of_reach(entry, gets))
@@ -267,8 +268,15 @@ def _consequence(entry: Entry) -> tuple[str | Span, ...]:
         case Decision(kind="skip"):
             return ("the agent was left to decide by itself",)
     if len(entry.ask.questions) > 1:
-        return ("the recommended answers were given",)
-    return ("the recommended answer was given: ", Span(decided(entry, _ANSWER), "bold"))
+        return (f"{_given_by_time(entry)} were given",)
+    return (f"{_given_by_time(entry)} was given: ", Span(decided(entry, _ANSWER), "bold"))
+
+
+def _given_by_time(entry: Entry) -> str:
+    """Name what the end of the time gives: what a person has chosen, and what is recommended for the rest."""
+    answers = entry.state.answers
+    kinds = ["chosen"] * any(answers) + ["recommended"] * (not answers or not all(answers))
+    return f"the {' and '.join(kinds)} answer{'s' if len(entry.ask.questions) > 1 else ''}"
 
 
 def _unused(entry: Entry, offer: Offer) -> SideScreen:

@@ -12,6 +12,7 @@ from hermes.chat.screens.screen import Look
 from hermes.core.answers import utf16_units
 from hermes.core.routing import TellKind
 from hermes.model.answer import Answer, Outcome, OutcomeKind
+from hermes.model.ask import Option
 from hermes.model.entry import Entry
 from hermes.model.state import Hint, Joining, State, Toast, ToastKind
 from tests.chat.screens import entries
@@ -171,6 +172,13 @@ That is none of the options of **Database**. Please tap one, or send its number:
 def test_a_text_that_changed_nothing_is_told_why(kind: hints.HintWord, asked: Entry | None, said: str) -> None:
     """And what to do instead."""
     assert shown(hint(kind, asked)) == said
+
+
+def test_options_that_are_numbers_get_no_numbers() -> None:
+    """The text "3" is the label then, and not the third option."""
+    counted = replace(DATABASE, options=(Option("3"), Option("2"), Option("1")))
+    said = shown(hint("no_such_option", entry(counted)))
+    assert said.endswith("Please tap one, or send its label:\n• **3**\n• **2**\n• **1**")
 
 
 def test_a_long_list_of_options_is_cut() -> None:

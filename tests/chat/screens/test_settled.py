@@ -73,6 +73,13 @@ def test_what_is_saved_is_said(decision: Decision, away: bool, said: str) -> Non
     assert shown(main(entry(DATABASE, state=state), LOOK)) == TITLE + said
 
 
+def test_what_was_chosen_and_not_sent_is_not_called_recommended() -> None:
+    """At the end of the time it is given as it is."""
+    state = State(phase="sending", answers=(Answer((1,)),), decision=timed(SQLITE))
+    said = shown(main(entry(replace(DATABASE, multiple=True), state=state), LOOK))
+    assert said.endswith("⌛ Expired 18:40 · chosen: **SQLite** #k7")
+
+
 @pytest.mark.parametrize(
     ("decision", "said", "gets"),
     [

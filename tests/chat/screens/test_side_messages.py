@@ -86,6 +86,11 @@ def test_a_plain_text_is_offered_as_an_answer() -> None:
         ("reject", entry(DATABASE, capabilities=GOES_ON), "this will be left to the computer, where Pi keeps waiting"),
         ("reject", entry(DATABASE, capabilities=replace(GOES_ON, desk_stays_open=False)), "the agent will be told no"),
         ("recommended", entry(DATABASE), "the recommended answer (SQLite) will be given"),
+        (
+            "recommended",
+            entry(replace(DATABASE, multiple=True), state=replace(OPEN, answers=(Answer((0,)),))),
+            "the chosen answer (PostgreSQL) will be given",
+        ),
         ("recommended", entry(replace(DATABASE, recommended=None)), "the agent will be told to stop"),
         ("skip", entry(DATABASE), "the agent will be left to decide by itself"),
         ("keep", entry(DATABASE), "this will be left to the computer, where OpenCode keeps waiting"),
@@ -173,6 +178,8 @@ def test_what_a_timer_decided_is_told_aloud(state: State, what: str) -> None:
     assert said(goes_on)["expired"].endswith("the agent was told no. #k7")
     several = entry(*THREE, state=by_timer(SQLITE))
     assert said(several)["expired"].endswith("the recommended answers were given. #k7")
+    one = replace(several, state=replace(several.state, answers=(Answer((0,)), Answer(), Answer())))
+    assert said(one)["expired"].endswith("the chosen and recommended answers were given. #k7")
     expired = entry(DATABASE, state=state)
     assert said(expired) == {"expired": f"⌛ No answer to **Database** by 18:40; {what}"}
     side = sides(expired, LOOK)["expired"]
