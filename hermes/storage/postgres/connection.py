@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import psycopg
 
-from hermes.errors import InUse, NotSaved, StoreAway, StoreError
+from hermes.errors import ConfigError, InUse, NotSaved, StoreAway, StoreError
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.sentences import told
 
@@ -139,7 +139,10 @@ class Connection:
 
 async def connected(address: Address, *, writes: bool = False) -> psycopg.AsyncConnection[Row]:
     """Return a connection with the settings that Hermes needs. Raises StoreError, or NotSaved if it `writes`."""
-    parameters: dict[str, Any] = {**address.parameters()}
+    try:
+        parameters: dict[str, Any] = {**address.parameters()}
+    except ConfigError as error:  # it was right at the start, but names files that have changed since
+        raise _away(f"the address of the database {error}", writes=writes) from None
     try:
         async with asyncio.timeout(PATIENCE_S):
             connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
@@ -198,5 +201,8 @@ def _cut(connection: psycopg.AsyncConnection[Row]) -> None:
 
 
 def _late(*, writes: bool) -> StoreError:
-    words = "the database did not answer in time; look at its load, and at the network"
+    return _away("the database did not answer in time; look at its load, and at the network", writes=writes)
+
+
+def _away(words: str, *, writes: bool) -> StoreError:
     return NotSaved(f"nothing was saved: {words}") if writes else StoreAway(words)

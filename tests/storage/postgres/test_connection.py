@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from hermes.errors import ConfigError, Conflict, NotSaved, StoreError
+from hermes.errors import ConfigError, Conflict, NotSaved, StoreAway, StoreError
 from hermes.storage.postgres import connection as connection_module
 from hermes.storage.postgres.address import Address
 from hermes.storage.postgres.connection import Connection, UnknownError, connected, finished
@@ -101,6 +101,16 @@ async def test_a_database_that_cannot_be_reached_is_said_at_once(tmp_path: Path)
         await connection.write("SELECT 1")
     with pytest.raises(NotSaved):
         await connection.repeat("SELECT 1")
+
+
+async def test_an_address_that_names_a_missing_file_is_a_database_that_is_away(tmp_path: Path) -> None:
+    """The file was there at the start: what comes meanwhile is kept until it is there again."""
+    store = machine(tmp_path, "desk", Address("postgresql://hermes@db/x", ca_file=tmp_path / "gone.pem"))
+    why = f"needs the certificate authorities in {tmp_path}/gone.pem, which is not a file"
+    with pytest.raises(StoreAway, match=f"^the address of the database {why}"):
+        await store.get("aaaa2222")
+    with pytest.raises(NotSaved, match=f"^nothing was saved: the address of the database {why}"):
+        await store._connection.write("SELECT 1")
 
 
 async def test_a_lease_is_renewed_before_the_writes_that_wait(database: Database) -> None:
