@@ -133,9 +133,31 @@ class OpenCodePrompts:
             return
         for number, part in enumerate(prompt["parts"]):  # the model gets the parts in the order of their ids
             part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}"
-        body = {"messageID": record_id, **prompt}
+        chosen = {} if "agent" in prompt else await self._chosen(session, source.directory)
+        body = {"messageID": record_id, **chosen, **prompt}
         timeout = FILES if content.files else CALL
         await self._api.call("POST", f"{session}/prompt_async", source.directory, body=body, timeout=timeout)
+
+    async def _chosen(self, session: str, directory: str) -> dict[str, Any]:
+        """Return the agent and the model of the newest prompt of a session, which the terminal sends with the next one.
+
+        Without them, OpenCode would take its default agent: a session that may only plan would begin to write files.
+        """
+        newest = await turns.newest_messages(self._api, f"{session}/message", directory)
+        info = newest[-1].info if newest else None
+        if info is not None and info.parent_id:
+            path = session + path_of("message", info.parent_id)
+            info = (await self._api.get(wire.TurnMessage, path, directory)).info
+        if info is None or not info.agent:
+            return {}
+        if all(one.name != info.agent for one in await self._agents(directory)):
+            raise AgentRefused("no such agent", said=f"the agent “{info.agent}” of this session is not there any more")
+        model, chosen = info.model, {"agent": info.agent}
+        if model is None:
+            return chosen
+        variant = info.variant or model.variant
+        chosen |= {"variant": variant} if variant else {}
+        return chosen | {"model": {"providerID": model.provider_id, "modelID": model.model_id}}
 
     async def _prompt(self, content: Content, directory: str) -> dict[str, Any]:
         match content.kind:

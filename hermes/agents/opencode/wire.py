@@ -101,10 +101,11 @@ class Info(Wire):
 
 
 class ModelRef(Wire):
-    """The model of a prompt."""
+    """The model of a prompt, and in 1.18.33 its variant: how hard it thinks."""
 
     provider_id: Text = Field("", alias="providerID")
     model_id: Text = Field("", alias="modelID")
+    variant: Text | None = None
 
 
 class Places(Wire):
@@ -120,14 +121,15 @@ class Changed(Wire):
 class TurnInfo(Info):
     """The head of a message, as turns are read from it: the model's has in the end a `finish` or an `error`.
 
-    `summary` is true for a message that sums the session up; a prompt's says what its turn changed. `model` and
-    `agent`: what a prompt is answered by.
+    `summary` is true for a message that sums the session up; a prompt's says what its turn changed. `model`, `variant`
+    (1.1.53) and `agent`: what a prompt is answered by.
     """
 
     finish: Text | None = None
     error: MessageError | None = None
     summary: bool | Changed | None = None
     model: ModelRef | None = None
+    variant: Text | None = None
     agent: Text | None = None
     path: Places | None = None
 

@@ -20,7 +20,7 @@ from hermes.agents.opencode.client import OpenCodeServer
 from hermes.agents.opencode.prompting import ABILITIES
 from hermes.errors import AgentRefused, NotThere
 from hermes.model.ask import Source
-from hermes.model.prompt import Content
+from hermes.model.prompt import Content, ContentKind
 from hermes.sandbox.model_server import ScriptedModel, script
 from tests.agents.opencode.prompt_story import Talk, tell
 from tests.harness.processes import until
@@ -284,6 +284,48 @@ async def test_the_own_route_of_a_command_goes_on_without_its_client(
         impatient.post(f"/session/{session}/command", params={"directory": str(own_project)}, json=body)
     assert await asyncio.to_thread(opencode.final_text, session) == "Late."
     assert len(model.asked(one)) == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "note", "command"])
+async def test_a_session_keeps_its_agent_and_its_model(
+    kind: ContentKind, server: OpenCodeServer, opencode: OpenCode, own_project: Path
+) -> None:
+    """The agent "plan" may write no file, and a prompt from the phone does not let it, whatever the default is."""
+    define(own_project, do="$ARGUMENTS")
+    config = json.loads((own_project / "opencode.json").read_text())
+    (own_project / "opencode.json").write_text(
+        json.dumps(config | {"agent": {"build": {"model": "fake/no-such-model"}}})
+    )
+    talk = talk_in(server, opencode, own_project)
+    session = talk.source.session_id
+    opencode.prompt(session, [{"text": "Planned."}], agent="plan")
+    await asyncio.to_thread(opencode.final_text, session)
+    writes: Json = {"tool": "write", "args": {"filePath": str(own_project / "by-phone.txt"), "content": "x"}}
+    text = prompt(word(), writes, {"text": "Done."})
+    if kind == "note":
+        await talk.send(text, kind)
+    await talk.done(text, *(("command", "do") if kind == "command" else ()))
+    infos = [one["info"] for one in opencode.messages(session) if one["info"]["role"] == "user"]
+    assert {(one["agent"], one["model"]["modelID"]) for one in infos} == {("plan", "fake-model")}
+    assert not (own_project / "by-phone.txt").exists()
+
+
+async def test_a_session_whose_agent_is_gone_takes_no_prompt(
+    server: OpenCodeServer, opencode: OpenCode, own_project: Path
+) -> None:
+    """The default agent may do more than that one."""
+    config = json.loads((own_project / "opencode.json").read_text())
+    reader = {"agent": {"reader": {"mode": "primary", "permission": {"edit": "deny"}}}}
+    (own_project / "opencode.json").write_text(json.dumps(config | reader))
+    talk = talk_in(server, opencode, own_project)
+    opencode.prompt(talk.source.session_id, [{"text": "Read."}], agent="reader")
+    await asyncio.to_thread(opencode.final_text, talk.source.session_id)
+    (own_project / "opencode.json").write_text(json.dumps(config))
+    opencode.request("POST", "/instance/dispose", own_project)
+    record_id = (await talk.look()).next_id
+    with pytest.raises(AgentRefused) as caught:
+        await talk.way.send(talk.source, record_id, Content("text", word()))
+    assert caught.value.said == "the agent “reader” of this session is not there any more"
 
 
 # sights
