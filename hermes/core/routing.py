@@ -5,7 +5,7 @@ The first of these rules that fits decides:
  1. The text is a further part of a text that is being joined for an ask: it belongs to that ask.
  2. The text is a reply to a message of an ask: it belongs to that ask. The message is known by its id or, if our own
     bot wrote it (a copy), by the code in its last line. A reply to a message that asked for another answer, or
-    another person, or "Is this your answer?", is offered by a button.
+    another person, or "Is this your answer?", is offered by a button; so is any reply while a second tap is asked for.
  3. It is the next plain text after ✏️ in a private chat (in a group people reply to the message that ✏️ sends). A text
     that was only forwarded is offered by a button.
  4. Exactly one ask is open in a private chat: a button offers the text as the answer to it.
@@ -175,11 +175,13 @@ def _is_meant(text: Text, entry: Entry) -> bool:
     """Tell whether a reply is an answer to the question on show: not if it replies to a request to type of before.
 
     Nor if that asked another person: Telegram lets the apps of all people in a group begin a reply to it. An unknown
-    message may be such a request. A reply to an offer, such as "Is this your answer?", may be a yes or a no to that.
+    message may be such a request. A reply to an offer, such as "Is this your answer?", may be a yes or a no to that. So
+    may one that comes while a second tap is asked for ("Stop the agent?").
     """
-    if text.reply_to in {side.message_id for side in entry.phone.sides if side.kind == "offer"}:
-        return False
     typing = {side.message_id for side in entry.phone.sides if side.kind == "typing"}
+    offers = {side.message_id for side in entry.phone.sides if side.kind == "offer"}
+    if text.reply_to in offers or (entry.state.confirm is not None and text.reply_to not in typing):
+        return False
     is_request = text.reply_to in typing or (text.group and text.reply_to not in entry.phone.messages)
     return not is_request or _armed_at(entry, text.user.id) is not None
 

@@ -74,6 +74,17 @@ def test_a_reply_to_a_request_to_type_counts_for_the_person_whom_it_asked() -> N
     assert route(unknown, [armed(asked, 10.0)]) == to("e1", "reply", "words")
 
 
+def test_a_reply_is_only_offered_while_a_second_tap_is_asked_for() -> None:
+    """A "yes" to "Stop the agent?" is no answer to the agent's question; one to "Type your answer" is."""
+    asked = replace(opened(), phone=replace(opened().phone, sides=(Side("typing", 501), Side("final_call", 502))))
+    sure = replace(asked, state=replace(asked.state, confirm="reject"))
+    for message_id in (500, 502):
+        assert route(text("yes", reply_to=message_id), [sure]) == to("e1", "offered", "yes")
+        assert route(text("yes", reply_to=message_id), [asked]) == to("e1", "reply", "yes")
+    typing = replace(sure, state=replace(armed(asked, 10.0).state, confirm="reject"))
+    assert route(text("yes", reply_to=501), [typing]) == to("e1", "reply", "yes")
+
+
 def test_a_reply_to_an_offer_is_only_offered() -> None:
     """A "no" to "Is this your answer?" is no answer to the question; the buttons there are."""
     asked = replace(opened(), phone=replace(opened().phone, sides=(Side("offer", 8),)))
