@@ -199,9 +199,10 @@ class AnswerTimes:
             return entry.timing
         if math.isinf(extra_s) or (entry.timing.expires_at is None and not extra_s):
             return replace(self.started(entry), expires_at=None, until_s=None)  # reminders begin again, too
-        begun, before = self.started(entry, extra_s), entry.timing
-        is_longer = (before.expires_at or 0.0) > (begun.expires_at or 0.0)
-        return replace(begun, expires_at=before.expires_at, until_s=before.until_s) if is_longer else begun
+        begun, left_s = self.started(entry, extra_s), self.clock.left_s(entry.timing) or 0.0
+        end_at = self.clock.counted_s + left_s  # it may lie after `expires_at`, since the clock stood still
+        is_longer = end_at > (begun.expires_at or 0.0)
+        return replace(begun, expires_at=end_at, until_s=entry.timing.until_s) if is_longer else begun
 
     @property
     def post_after_s(self) -> float:

@@ -26,18 +26,30 @@ def bare_label(label: str) -> str:
 def option_named(question: Question, text: str) -> int | None:
     """Return the index of the option that `text` names, or None.
 
-    An option is named by its label, with or without "(Recommended)", or by its number from 1.
+    An option is named by its label, with or without "(Recommended)". If no label is a number, it is also named by its
+    number from 1.
     """
     wanted = text.strip()
     for form in (lambda label: label.strip(), bare_label):
         for index, option in enumerate(question.options):
             if wanted and form(option.label) == wanted:
                 return index
+    return None if has_numbers(question) else option_numbered(question, text)
+
+
+def option_numbered(question: Question, text: str) -> int | None:
+    """Return the index of the option with this number from 1, or None."""
+    wanted = text.strip()
     if wanted.isascii() and wanted.isdigit() and len(wanted) <= len(str(len(question.options))):
         number = int(wanted)
         if 1 <= number <= len(question.options):
             return number - 1
     return None
+
+
+def has_numbers(question: Question) -> bool:
+    """Tell whether the label of an option is a number: a text may be both, and means the label."""
+    return any(bare_label(option.label).strip().isdigit() for option in question.options)
 
 
 def leaves_at_once(ask: Ask) -> bool:

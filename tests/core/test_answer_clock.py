@@ -166,6 +166,19 @@ def test_a_touch_starts_the_time_anew(clock: AnswerableClock, watch: Watch) -> N
     assert call_lead_s(replace(fresh, expires_at=1065.0 + 86400)) == 900
 
 
+def test_a_touch_takes_nothing_of_the_time_after_a_gap(clock: AnswerableClock, watch: Watch) -> None:
+    """Ten minutes are left after it, also for an ask whose whole time is shorter."""
+    times = AnswerTimes(clock, ttl_s=60, now=lambda: 110.0)
+    asked = posted(clock, ttl_s=60)
+    run(clock, watch, 1)
+    run(clock, watch, 30, answerable=False)
+    run(clock, watch, 10)
+    assert clock.left_s(asked.timing) == GRACE_S - 10
+    assert clock.left_s(times.touched(asked, 0.0)) == GRACE_S - 10
+    run(clock, watch, 580)
+    assert clock.left_s(times.touched(asked, 0.0)) == 60
+
+
 def test_no_limit_holds_until_a_person_sets_one(clock: AnswerableClock, watch: Watch) -> None:
     """Reminders go on, and the ask never ends; another touch keeps that, an hour more ends it."""
     times = AnswerTimes(clock, ttl_s=300, remind_s=100, now=lambda: 110.0)

@@ -516,12 +516,25 @@ def test_a_time_that_comes_for_nothing_changes_nothing(phase: Phase) -> None:
 
 
 def test_an_option_is_named_by_its_label_first_then_by_its_number() -> None:
-    """Labels like "2" win over the second option; the mark of a recommendation need not be typed."""
-    numbers = question("How many?", ("2", "4 (Recommended)", ""))
-    assert option_named(numbers, " 2 ") == 0
-    assert option_named(numbers, "4") == 1
-    assert option_named(numbers, "3") == 2
+    """The mark of a recommendation need not be typed."""
+    words = question("How many?", ("Two", "Four (Recommended)", ""))
+    assert option_named(words, " Two ") == 0
+    assert option_named(words, "Four") == 1
+    assert option_named(words, "3") == 2
     for nothing in ("", "9", "two", "²", "0"):
-        assert option_named(numbers, nothing) is None
+        assert option_named(words, nothing) is None
     assert bare_label("Four (recommended) ") == "Four"
+
+
+def test_an_option_has_no_number_beside_labels_that_are_numbers() -> None:
+    """Of the options 4 and 2, "2" is the second one, and "1" is none: the person would send another number."""
+    numbers = question("How many?", ("4 (Recommended)", "2", ""))
+    assert option_named(numbers, " 2 ") == 1
+    assert option_named(numbers, "4") == 0
+    for nothing in ("1", "3", "", "9", "0"):
+        assert option_named(numbers, nothing) is None
+
+
+def test_a_label_without_the_mark_of_a_recommendation() -> None:
+    """Only the mark goes."""
     assert bare_label("Four ") == "Four "

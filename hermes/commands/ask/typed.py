@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hermes.core.answers import option_named
+from hermes.core.answers import option_named, option_numbered
 from hermes.model.ask import Question
 
 _BETWEEN: Final = re.compile(r"[\s,;]+")
@@ -20,7 +20,7 @@ def answer(question: Question, line: str) -> tuple[str, ...] | None:
     text = line.strip()
     if not text:
         return None
-    named = option_named(question, text)
+    named = _named(question, text)
     if named is not None:
         return (question.options[named].label,)
     several = _several(question, text) if question.multiple else None
@@ -32,7 +32,7 @@ def answer(question: Question, line: str) -> tuple[str, ...] | None:
 
 def fault(question: Question, line: str) -> str:
     """Return a sentence that says why the line is no answer."""
-    unknown = (part for part in _BETWEEN.split(line) if part.isdigit() and option_named(question, part) is None)
+    unknown = (part for part in _BETWEEN.split(line) if part.isdigit() and _named(question, part) is None)
     number = next(unknown, "")
     return f"There is no choice {number}." if number else "That is not an answer here."
 
@@ -40,10 +40,16 @@ def fault(question: Question, line: str) -> str:
 def _several(question: Question, text: str) -> tuple[int, ...] | None:
     """Return the indices of the options in "1, 3" or "Red, Blue", or None if a part names no option."""
     for parts in (text.split(","), _BETWEEN.split(text)):
-        found = [option_named(question, part) for part in parts if part.strip()]
+        found = [_named(question, part) for part in parts if part.strip()]
         if found and None not in found:
             return tuple(dict.fromkeys(index for index in found if index is not None))
     return None
+
+
+def _named(question: Question, text: str) -> int | None:
+    """Return the index of the option with this label or number: here each has a number beside it, and no button."""
+    named = option_named(question, text)
+    return option_numbered(question, text) if named is None else named
 
 
 def hint(question: Question) -> str:
