@@ -20,7 +20,7 @@ from hermes.chat.screens.screen import (
     subject,
 )
 from hermes.chat.screens.text import Line, Span, cut, line, one_line, phrase, plain
-from hermes.core.answers import bare_label
+from hermes.core.answers import bare_label, has_numbers
 from hermes.model.answer import Outcome
 from hermes.model.entry import Entry
 from hermes.model.state import Hint, Toast
@@ -66,7 +66,7 @@ def _toast(entry: Entry, said: Toast, look: Look) -> str:
         case "dropped":
             return f"☐ {label}" if label else "Taken out"
         case "on_its_way":
-            return f"On its way: {plain(decided(entry, TOAST_UNITS))}"
+            return f"{_on_its_way(entry, 'On its way')}: {plain(decided(entry, TOAST_UNITS))}"
         case "settled":
             return plain(_ended(entry))
         case "moved":
@@ -154,7 +154,14 @@ def _taken(entry: Entry) -> Screen:
         return note("Please answer this one on the computer.")
     if entry.state.joining:
         return note("One moment: somebody's answer to ", *subject(entry.ask), " is just coming in.")
-    return note("An answer is already on its way: ", Span(decided(entry, _ANSWER), "bold"))
+    said = _on_its_way(entry, "An answer is already on its way")
+    return note(f"{said}: ", Span(decided(entry, _ANSWER), "bold"))
+
+
+def _on_its_way(entry: Entry, said: str) -> str:
+    """Add to what is said of a decision on its way that no person made it."""
+    decision = entry.state.decision
+    return said if decision is None or decision.by is not None else "On its way, since time was up"
 
 
 def _no_such_option(entry: Entry) -> Screen:
@@ -163,14 +170,12 @@ def _no_such_option(entry: Entry) -> Screen:
         return note(_WITHOUT_ENTRY["which_question"])
     question = entry.ask.questions[index]
     options, more = question.options, len(question.options) - LIMITS.shelf
-    # If a label is a number, a text may be both, and counts as the label.
-    has_numbers = any(option.label.strip().isdigit() for option in options)
-    sent = "label" if has_numbers else "number"
+    sent = "label" if has_numbers(question) else "number"
     said = line("That is none of the options of ", name(entry.ask, index), f". Please tap one, or send its {sent}:")
 
     def lines(caps: Caps) -> list[Line]:
         labels = [
-            line("• " if has_numbers else f"{at + 1} ", phrase(shown_label(question, at), caps.label, "bold"))
+            line("• " if has_numbers(question) else f"{at + 1} ", phrase(shown_label(question, at), caps.label, "bold"))
             for at in range(min(len(options), LIMITS.shelf))
         ]
         return [said, *labels, line(f"… and {more} more" if more > 0 else "")]
@@ -240,7 +245,7 @@ EDITED_TOO_LATE: Final = note(
 )
 """The answer to the edit of a prompt that is over, or may have reached the agent."""
 EDITED_IN_VAIN: Final = note(
-    "That edit changes nothing. To change an answer, reply to its question again while it is open."
+    "That edit changes nothing. To change an answer while its question is open, show that question and reply again."
 )
 """The answer to the edit of a text that is no prompt: of an answer, the words that were sent first count."""
 EDITED_VOICE: Final = note(

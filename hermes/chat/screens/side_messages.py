@@ -26,7 +26,7 @@ from hermes.chat.screens.screen import (
 from hermes.chat.screens.text import Span, defused, one_line, phrase, shortened
 from hermes.core.answers import option_named
 from hermes.core.dialog import step
-from hermes.core.ends import is_elsewhere
+from hermes.core.ends import is_elsewhere, is_refused
 from hermes.model.actions import NO_LIMIT, AnswerLate, Arm, AskTwice, Back, Confirmed, KeepWaiting, TakeOffer
 from hermes.model.answer import Decision
 from hermes.model.ask import Permission
@@ -154,7 +154,9 @@ def _reminder(entry: Entry, look: Look) -> SideScreen:
 
 
 def _final_call(entry: Entry, look: Look) -> SideScreen:
-    then = f"⏰ {_when(entry, look)} {_what_then(entry, look)}, because nobody answered "
+    answers = "the answer" if len(entry.ask.questions) == 1 else "the answers"
+    lack = f"sent {answers} to" if any(entry.state.answers) else "answered"
+    then = f"⏰ {_when(entry, look)} {_what_then(entry, look)}, because nobody {lack} "
     said = note(then, *subject(entry.ask), ". ", code(entry), rows=_last_chance(entry))
     return SideScreen(said, ring=True)
 
@@ -307,12 +309,19 @@ _TOO_LATE: Final = {
     "together": "your answer to another request had settled it, too.",
     "removed": "its machine was removed from Hermes.",
 }
+_PERMISSION_TOO_LATE: Final = {
+    "answered_at_desk": "it had already been allowed on the computer.",
+    "rejected_at_desk": "it had already been refused on the computer.",
+}
 
 
 def _too_late(entry: Entry, look: Look) -> SideScreen:
     outcome = entry.state.outcome
     kind, reason = (outcome.kind, outcome.reason) if outcome else ("gone", "")
     why = _TOO_LATE.get(reason) or _TOO_LATE[kind]
+    if entry.ask.permission is not None:
+        why = _TOO_LATE.get(reason) or _PERMISSION_TOO_LATE.get(kind, why)
+        return _lasting(note(f"Your {_permission_word(entry)} came too late: {why} ", code(entry)))
     answer = Span(decided(entry, _ANSWER), "bold")
     decision = entry.state.decision
     is_answer = decision is None or decision.kind == "answer"
@@ -321,6 +330,13 @@ def _too_late(entry: Entry, look: Look) -> SideScreen:
         rows = ((press(entry, "Send it as a message", AnswerLate()),),)
     your = "Your answer " if is_answer else "Your "
     return _lasting(note(your, answer, f" came too late: {why} ", code(entry), rows=rows))
+
+
+def _permission_word(entry: Entry) -> str:
+    if is_refused(entry):
+        return "refusal"
+    decision = entry.state.decision
+    return "“always”" if decision is not None and decision.kind == "always" else "“once”"
 
 
 def _lasting(screen: Screen) -> SideScreen:

@@ -174,6 +174,13 @@ def test_a_text_that_changed_nothing_is_told_why(kind: hints.HintWord, asked: En
     assert shown(hint(kind, asked)) == said
 
 
+def test_what_a_timer_decided_is_not_called_an_answer() -> None:
+    """Nobody chose it."""
+    sending = replace(SENDING, state=replace(SENDING.state, decision=replace(STOP, by=None)))
+    assert toast(sending, Toast("on_its_way"), LOOK) == "On its way, since time was up: Stop"
+    assert shown(hint("taken", sending)) == "On its way, since time was up: **Stop**"
+
+
 def test_options_that_are_numbers_get_no_numbers() -> None:
     """The text "3" is the label then, and not the third option."""
     counted = replace(DATABASE, options=(Option("3"), Option("2"), Option("1")))

@@ -13,7 +13,7 @@ from hermes.chat.screens.main_message import main
 from hermes.chat.screens.permission import is_whole
 from hermes.chat.screens.screen import Look, Screen
 from hermes.chat.screens.side_messages import sides
-from hermes.model.answer import Always, Answer, Decision, Once, Outcome, Refused
+from hermes.model.answer import Always, Answer, Decision, Once, Outcome, OutcomeKind, Refused
 from hermes.model.ask import Permission
 from hermes.model.entry import Entry, Phone
 from hermes.model.state import Armed, Offer, State, Toast
@@ -341,3 +341,29 @@ def test_the_record_says_that_there_was_more() -> None:
     """The first line alone is not the command."""
     entry = asked("# list files\nrm -rf x", State(answers=(Answer(),), confirm="always"))
     assert "rm -rf x" in main(entry, LOOK).text
+
+
+@pytest.mark.parametrize(
+    ("decision", "kind", "said"),
+    [
+        (
+            Decision("reject", AT_1812, (), ANN),
+            "answered_at_desk",
+            "refusal came too late: it had already been allowed",
+        ),
+        (
+            Decision("always", AT_1812, (), ANN),
+            "rejected_at_desk",
+            "“always” came too late: it had already been refused",
+        ),
+        (
+            Decision("answer", AT_1812, (Answer((0,)),), ANN),
+            "gone",
+            "“once” came too late: the agent had stopped waiting",
+        ),
+    ],
+)
+def test_a_decision_that_came_too_late_is_named(decision: Decision, kind: OutcomeKind, said: str) -> None:
+    """And what the computer had decided before."""
+    late = asked(state=State("settled", answers=(Answer(),), decision=decision, outcome=Outcome(kind, AT_1812)))
+    assert sides(late, LOOK)["too_late"].screen.text.startswith(f"Your {said}")
