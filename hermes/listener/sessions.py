@@ -17,6 +17,8 @@ ID: Final = "sessions"
 """Under this id the worker "listed" is woken, and the buttons of a list name it."""
 USED_S: Final = 7 * 86400.0
 """Sessions that were used within this time are listed."""
+STOPS_S: Final = 60.0
+"""A tap to stop a turn, the first one and the second one, counts for so long: a turn that runs later may be another."""
 PATIENCE_S: Final = 7.0
 """A machine that has not listed its sessions, or looked at one, after this time is not waited for. Its agents have 5 s
 of it."""

@@ -61,7 +61,7 @@ class Card:
       topic in which they wished so, 0 if in none. `about`: the question that this text answers too late, "" if none.
     - `typing`: the message that asks for that text; it goes when no text is awaited any more.
     - `is_muted`: its turns get no notices.
-    - `stop`: how far the wish to stop its turn has come; `stop_s`: when the person was sure of it.
+    - `stop`: how far the wish to stop its turn has come; `stop_s`: when the person tapped for it last.
     - `is_stale`: its state and the last words are to be read again.
     """
 

@@ -10,9 +10,10 @@ from typing import Final
 
 from hermes.agents.prompting import HasPrompts, way_name
 from hermes.core.prompt_routing import is_in
+from hermes.core.prompts import LOOK_S
 from hermes.errors import AgentError, NotRunning, NotThere
 from hermes.listener.kept import Cards
-from hermes.listener.sessions import USED_S, SessionLists
+from hermes.listener.sessions import STOPS_S, USED_S, SessionLists
 from hermes.model.card import Card, Listed
 from hermes.model.prompt import StopPhase
 from hermes.storage.store import Store
@@ -21,8 +22,6 @@ log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
 """A server that does not answer within this time is left out of a list."""
-STOPS_S: Final = 60.0
-"""A wish to stop a turn has no effect after this time: the turn that runs by then may be another one."""
 
 
 class Listing:
@@ -86,11 +85,19 @@ class Listing:
         elif card.is_stale:
             seen = card if has is None else await self._seen(card, has)
             await self._cards.change(card_id, lambda found: _looked_at(found, seen))
+        elif card.stop == "sure":
+            seen = card if has is None else await self._seen(card, has)
+            if seen.state == "busy" and self._is_recent(card):
+                return LOOK_S
+            await self._cards.change(card_id, _unasked)
         return None
+
+    def _is_recent(self, card: Card) -> bool:
+        return abs(self._lists.now() - card.stop_s) < STOPS_S
 
     async def _may_stop(self, card: Card) -> bool:
         """Tell whether the person's wish still counts."""
-        return abs(self._lists.now() - card.stop_s) < STOPS_S and not await self._store.is_phone_locked()
+        return self._is_recent(card) and not await self._store.is_phone_locked()
 
     async def _is_stopped(self, card: Card, has: HasPrompts) -> bool:
         try:
@@ -119,6 +126,11 @@ def _looked_at(card: Card, seen: Card) -> Card:
     """Return the card after the look at its session; nobody is asked whether to stop a turn that does not run."""
     stop = "" if card.stop == "sure" and seen.state != "busy" else card.stop
     return replace(card, is_stale=False, state=seen.state, target=seen.target, stop=stop)
+
+
+def _unasked(card: Card) -> Card:
+    """Return the card without the request for a second tap: that tap could stop another turn than the first one."""
+    return replace(card, stop="", is_stale=True) if card.stop == "sure" else card
 
 
 def _each_once(found: Iterable[Listed]) -> list[Listed]:

@@ -77,3 +77,27 @@ async def test_a_stop_of_a_prompt_is_held_by_the_lock(desk: Desked, shop: Source
     await desk.looks()
     await until(lambda: desk.prompts()[0].stop == "refused", "the end of the wish")
     assert not desk.desk.stopped
+
+
+@pytest.mark.parametrize("meanwhile", ["another turn", "hours"])
+async def test_a_first_tap_counts_for_no_later_turn(desk: Desked, meanwhile: str) -> None:
+    """Its turn ends by itself; or its machine is away for hours. Then one tap on the old button stops nothing."""
+    source = desk.desk.session("One", is_busy=True)
+    await desk.home.person.taps(await listed(desk, "/stop"), "One")
+
+    def sure() -> ShownMessage | None:
+        return next((one for one in desk.home.person.shown() if "Yes, stop" in labels(one)), None)
+
+    asked = await until(sure, "the second tap")
+    data = next(button.data for row in asked.rows for button in row if button.text == "Yes, stop")
+    if meanwhile == "another turn":
+        desk.desk.end(source.session_id)
+        for one in desk.kept.cards.all():
+            desk.home.listener._parts.steps.kick("session", one.id)
+        await until(lambda: sure() is None, "the card without the button")
+        desk.desk.sessions[source.session_id].is_busy = True
+    else:
+        desk.desk.hangs = True
+        desk.home.clock.advance(7200)
+    assert await desk.home.person.toast(desk.home.person.tap(asked, data=data)) == "This page has changed"
+    assert not desk.desk.stopped
