@@ -97,7 +97,24 @@ def _aimed(text: Text, target: Target, card: Card | None, known: Sessions) -> To
 
 def session_of(text: Text, known: Sessions, here: Target | None = None) -> Target | None:
     """Return the session for which the message stands that this text replies to; `here` if it replies to none."""
-    return here if text.reply_to is None else _replied_to(text.chat_id, text.reply_to, known)
+    if text.reply_to is None:
+        return here
+    found = replied_to(text, known)
+    return None if found is None else _still(found, known)
+
+
+def replied_to(text: Text, known: Sessions) -> Target | None:
+    """Return the session of the message that this text replies to as it was noted: it may take no prompts now."""
+    for prompt in known.prompts:
+        if prompt.line_place == (text.chat_id, text.reply_to) and prompt.target is not None:
+            return prompt.target
+    for card in known.cards:
+        if card.chat_id == text.chat_id and text.reply_to in card.messages:
+            return card.target
+    for notice in known.notices:
+        if (text.chat_id, text.reply_to) in notice.places:
+            return _of_notice(notice)
+    return None
 
 
 def in_topic(topic: Topic, known: Sessions, armed: Card | None) -> Target | None:
@@ -207,28 +224,14 @@ def _still(target: Target, known: Sessions) -> Target | None:
     return target_of(target.source, target.agent_name, known)
 
 
-def _of_notice(notice: Notice, known: Sessions) -> Target | None:
-    if notice.turn is not None:
-        return _of_turn(notice.turn, known)
+def _of_notice(notice: Notice) -> Target | None:
     retry = notice.retry if notice.retry_shown is None else notice.retry_shown.retry
-    return None if retry is None else target_of(retry.source, retry.agent_name, known)
+    about = notice.turn or retry
+    return None if about is None else Target(about.source, about.agent_name, PromptAbilities())
 
 
 def _of_turn(turn: Turn, known: Sessions) -> Target | None:
     return target_of(turn.source, turn.agent_name, known)
-
-
-def _replied_to(chat_id: int, message_id: int, known: Sessions) -> Target | None:
-    for prompt in known.prompts:
-        if prompt.line_place == (chat_id, message_id) and prompt.target is not None:
-            return _still(prompt.target, known)
-    for card in known.cards:
-        if card.chat_id == chat_id and message_id in card.messages:
-            return _still(card.target, known)
-    for notice in known.notices:
-        if (chat_id, message_id) in notice.places:
-            return _of_notice(notice, known)
-    return None
 
 
 def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: bool) -> bool:

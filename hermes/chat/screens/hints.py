@@ -225,6 +225,15 @@ def prompts_off(machine: str) -> Screen:
     return note("This phone may not write to agents. To change that, run on ", computer(machine), ": ", setup)
 
 
+def other_projects(machine: str) -> Screen:
+    """Return the answer to a text for a session of a project to which the phone may not write."""
+    where, key, part = computer(machine), Span("projects", "code"), Span("[prompts]", "code")
+    return note(
+        "Not sent: this phone may not write to that project. On ", where, ", ", key, " in the ", part,
+        " part of the configuration (", Span("hermes config", "code"), " says where it is) names those that it may."
+    )  # fmt: skip
+
+
 def voice_off(machine: str) -> Screen:
     """Return the answer to a voice note while no program hears them."""
     where, key = computer(machine), Span("transcribe", "code")

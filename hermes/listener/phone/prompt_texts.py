@@ -116,7 +116,15 @@ class PromptTexts:
                     await self._disarm(text)
                 return True
             case _:
-                return False
+                replied = prompt_routing.replied_to(text, self.sessions())
+                return replied is not None and self.refuse_project(replied.source, text)
+
+    def refuse_project(self, source: Source, text: Text) -> bool:
+        """Say so if this session is in a project to which the phone may not write; tell whether it is."""
+        is_refused = self.is_on and not prompt_routing.is_in(source, self._projects)
+        if is_refused:
+            self._messenger.say(hints.other_projects(self._messenger.machine), reply_to=text.message_id)
+        return is_refused
 
     def plain_target(self, text: Text) -> Target | None:
         """Return the session to which a plain text goes because of its topic alone, None if there is none."""

@@ -261,6 +261,7 @@ def test_our_own_words_are_plain(wanted: Wanted, state: SessionState, stop: Stop
         hints.prompts_off("laptop"),
         hints.ONLY_WORDS,
         hints.voice_off("laptop"),
+        hints.other_projects("laptop"),
         hints.help_screen(has_prompts=True),
     ]
     screens += [hints.EDITED_TOO_LATE, hints.EDITED_VOICE, hints.EDITED_IN_VAIN]

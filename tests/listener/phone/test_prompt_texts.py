@@ -986,6 +986,25 @@ async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: 
     assert len(desk.prompts()) == 2
 
 
+async def test_a_reply_to_a_project_that_is_left_out_is_offered_to_no_other_one(desk: Desked, shop: Source) -> None:
+    """The person reads why; so does one who replies to a question of it that is over."""
+    home = desk.home
+    await desk.again(prompts={"enabled": True, "projects": ["shop"]})
+    await desk.notice(shop)
+    left_out = await desk.notice(desk.desk.session("Blog post", "/home/dev/blog"))
+    text = home.person.write("Rename it", to=left_out)
+    told = await home.person.sees("Not sent: this phone may not write to that project. On ")
+    assert told.reply_to == text
+    home.hook("question.asked", a_request("que_1", session="ses_9"), context={"title": "Nine"})
+    await home.noted(await home.person.sees("Which database?", buttons=True))
+    home.hook("question.replied", {"requestID": "que_1", "sessionID": "ses_9", "answers": [["SQLite"]]})
+    await home.put_away()
+    await home.closed()
+    text = home.person.write("take MySQL", to=await home.person.sees("SQLite"))
+    await until(lambda: [one for one in home.person.shown() if one.reply_to == text and "Not sent:" in one.text], "why")
+    assert not desk.prompts()
+
+
 async def test_a_queued_prompt_ends_when_prompts_are_turned_off(desk: Desked, shop: Source) -> None:
     """It is not sent, and the person hears of it."""
     desk.desk.sessions[shop.session_id].is_busy = True
