@@ -140,6 +140,7 @@ class Prompt:
     - `quiet_s`: since then each look has shown neither a turn that answers it nor its end; None: the last look did.
     - `is_away`: the agent could not be reached at the last look.
     - `tool`, `reason`: the tool that its turn uses now, and why it failed, or was not sent.
+    - `thread_id`: the topic in which the person wrote it, or wished for it; 0 if in none.
     - `again_of`: the prompt that failed before and is sent again with this one.
     - `revision`: grows with each write.
     """
@@ -174,6 +175,7 @@ class Prompt:
     line: PromptLine = PromptLine()
     revision: int = 0
     agreed_s: float = 0.0
+    thread_id: int = 0
 
     @property
     def machine(self) -> str:

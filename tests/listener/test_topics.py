@@ -399,6 +399,27 @@ async def test_a_request_to_type_that_went_with_its_topic_is_posted_again(tmp_pa
         await home.person.sees("“DuckDB”", chat=TEAM)
 
 
+@pytest.mark.parametrize("is_topic_gone", [False, True])
+async def test_a_line_stands_in_its_topic_without_the_text_of_its_prompt(office: Office, is_topic_gone: bool) -> None:
+    """The person has deleted both there; or the whole topic, and the line stands in the new one."""
+    await office.open()
+    source, control = office.session("Fix login"), office.home.api.control
+    topic = (await office.told(source)).thread_id or 0
+    office.desk.sessions[source.session_id].is_busy = True
+    text = office.write("go on", topic)
+    line = await office.answer(text)
+    if is_topic_gone:
+        control.topic("delete", thread_id=topic, chat_id=office.chat)
+    else:
+        control.delete(text, chat_id=office.chat)
+        control.delete(line.message_id, chat_id=office.chat)
+    office.desk.end(source.session_id)
+    await office.looks()
+    again = await office.home.person.sees("Working", chat=office.chat)
+    assert again.thread_id == office.topics()["Fix login"]
+    assert (again.thread_id == topic) is not is_topic_gone
+
+
 async def test_a_new_copy_of_a_question_stands_in_its_topic(office: Office) -> None:
     """Also after topics were switched off; in a topic that is gone by then, it stands in the chat itself."""
     await office.open()

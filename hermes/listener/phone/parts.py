@@ -134,7 +134,7 @@ def phone_parts(
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
         Posting(entries, outbox, topics, look, queue, times, link),
         turn_notices,
-        PromptLines(kept.prompts, entries, outbox, times, link, machines, messenger),
+        PromptLines(kept.prompts, entries, outbox, topics, times, link, machines, messenger),
         downloads,
         cards,
         timekeeper,

@@ -6,6 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Final
 
+from hermes.chat.bot import Sent
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens.prompts import may_be_held, prompt_line
 from hermes.chat.screens.screen import Screen
@@ -16,6 +17,7 @@ from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.messenger import Messenger
+from hermes.listener.phone.topics import Topics
 from hermes.listener.prompts import Prompts
 from hermes.listener.workers import LOCKED_LOOK_S
 from hermes.model.prompt import Prompt, PromptLine, Sight
@@ -38,6 +40,7 @@ class PromptLines:
         prompts: Prompts,
         entries: Entries,
         outbox: Outbox,
+        topics: Topics,
         times: AnswerTimes,
         link: ChatLink,
         machines: Machines,
@@ -46,6 +49,7 @@ class PromptLines:
         self._prompts = prompts
         self._entries = entries
         self._outbox = outbox
+        self._topics = topics
         self._times = times
         self._link = link
         self._machines = machines
@@ -101,9 +105,7 @@ class PromptLines:
         line = self._unnoted.get(prompt.id)
         if line is None:  # else the next step draws on it what has changed since
             chat_id = self._entries.chat_id
-            reply_to = prompt.parts[0].message_id if chat_id == prompt.chat_id else None
-            silent = not _must_ring(prompt, now_s) or self._times.is_quiet()
-            sent = await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
+            sent = await self._send(prompt, screen, chat_id, now_s)
             self._entries.note_message(sent.message_id)
             line = self._unnoted[prompt.id] = _drawn(prompt, screen, chat_id, sent.message_id, now_s)
         before = prompt.line
@@ -112,6 +114,16 @@ class PromptLines:
         if before.message_id is not None and before.chat_id == line.chat_id:
             self._messenger.delete(before.chat_id or 0, before.message_id)
         self._link.sent()
+
+    async def _send(self, prompt: Prompt, screen: Screen, chat_id: int, now_s: float) -> Sent:
+        """Send the line below the person's text; without that text, into its topic or that of the session."""
+        silent = not _must_ring(prompt, now_s) or self._times.is_quiet()
+        is_there, target = chat_id == prompt.chat_id, prompt.target
+        reply_to, place = (prompt.parts[0].message_id, prompt.thread_id) if is_there else (None, None)
+        if target is None:
+            return await self._outbox.send(chat_id, screen, reply_to=reply_to, silent=silent)
+        about = target.source, target.agent_name
+        return await self._topics.post(chat_id, screen, *about, thread_id=place, reply_to=reply_to, silent=silent)
 
     async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
         chat_id, message_id = prompt.line.chat_id or 0, prompt.line.message_id or 0

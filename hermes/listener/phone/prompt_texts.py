@@ -200,7 +200,7 @@ class PromptTexts:
         """Make a prompt that Hermes itself writes down for a person, once for these messages. Raises NotSaved."""
         now_s = self._prompts.now()
         fresh = Prompt(random_id(), by.user, by.chat_id, parts, self._prompts.written_s(), about=about)
-        fresh = prompts.step(fresh, Addressed(now_s, target))
+        fresh = prompts.step(replace(fresh, thread_id=by.thread_id), Addressed(now_s, target))
         return await self._prompts.make(
             lambda one: one.chat_id == by.chat_id and one.parts == parts, lambda: fresh, _same
         )
@@ -210,7 +210,7 @@ class PromptTexts:
     ) -> None:
         part, now_s, asked_s = _part(text), self._prompts.now(), self._prompts.written_s()
         fresh = Prompt(random_id(), text.user, text.chat_id, (part,), asked_s, choices=choices, about=about)
-        fresh = replace(fresh, due_s=self._due_s(text))
+        fresh = replace(fresh, due_s=self._due_s(text), thread_id=text.thread_id)
         if target is not None:
             # Hermes may have been away for hours since it was written. If its clock is behind Telegram's, now counts.
             fresh = prompts.step(fresh, Addressed(min(now_s, text.date_s), target))
@@ -297,7 +297,7 @@ class PromptTexts:
         now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
         parts = tuple(replace(one, file=one.file and replace(one.file, is_here=False)) for one in prompt.parts)
         fresh = Prompt(random_id(), user, prompt.chat_id, parts, asked_s, about=prompt.about)
-        fresh = replace(fresh, again_of=prompt.id)
+        fresh = replace(fresh, again_of=prompt.id, thread_id=prompt.thread_id)
         if target is not None:
             fresh = prompts.step(fresh, Addressed(now_s, target))
         return await self._prompts.make(lambda one: one.again_of == prompt.id, lambda: fresh, _same)
