@@ -29,7 +29,7 @@ class PromptWay(Protocol):
         ...
 
     async def check(self, source: Source, content: Content) -> None:
-        """Raise AgentRefused if it is known that the agent, or the model of this session, does not take the files."""
+        """Raise AgentRefused if it is known that the agent, or the model of this session, does not take this prompt."""
         ...
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:

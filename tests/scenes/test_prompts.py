@@ -122,7 +122,7 @@ def test_notes_tasks_and_mentions(prompted: Stage, opencode: OpenCode, project: 
     prompted.ended("✅ Noted.")
     came(opencode, session, "Mind the tests")
     prompted.phone.write("/task @nobody Look around", reply_to=notice)
-    prompted.asked("there is no agent “nobody”")
+    prompted.asked("❌ Not sent: there is no agent “nobody”")
     prompted.phone.write(f"/task @general {say('Looked around.')}", reply_to=notice)
     prompted.ended("✅ Done")
     children = opencode.children(session)

@@ -88,10 +88,14 @@ class PluginPrompts:
         sight = await self._to(owner).look(source, record_id)
         return replace(sight, is_own=source.session_id in owner.sessions)
 
-    async def check(self, source: Source, content: Content) -> None:  # noqa: ARG002 (demanded by the protocol)
-        """Raise AgentRefused if the files are too large for the plugin. The abilities of its model are unknown here."""
+    async def check(self, source: Source, content: Content) -> None:
+        """Raise AgentRefused if there is no such command or agent, or the files are too large for the plugin.
+
+        The abilities of its model are unknown here.
+        """
         if sum(len(file.data) for file in content.files) > MOST_BYTES:
             raise AgentRefused("files too large for the plugin", said=TOO_LARGE)
+        await self._way(source).check(source, replace(content, files=()))
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         await self._way(source).send(source, record_id, content)

@@ -111,7 +111,9 @@ class OpenCodePrompts:
         return bool(kept.parts)
 
     async def check(self, source: Source, content: Content) -> None:
-        """Raise AgentRefused if the model of this session does not take the files."""
+        """Raise AgentRefused if there is no such command or agent, or the model does not take the files."""
+        if content.kind in {"command", "task"}:
+            await self._prompt(content, source.directory)
         if not content.files:
             return
         try:

@@ -12,7 +12,7 @@ import pytest
 
 from hermes import disk
 from hermes.agents.opencode.plugin_prompts import CLOSED, UNKNOWN, PluginPrompts, owner_of
-from hermes.errors import AgentAway, NotThere
+from hermes.errors import AgentAway, AgentRefused, NotThere
 from hermes.hook.plugin_folders import Plugin
 from hermes.model.ask import Source
 from hermes.model.prompt import Content, Sight
@@ -176,6 +176,14 @@ async def test_a_session_whose_process_ended_is_gone(desk: Desk) -> None:
     assert (taken_over.session, taken_over.is_own) == ("idle", False)
     with pytest.raises(NotThere):
         await way(desk).look(source("ses_deleted"), "")
+
+
+async def test_a_command_that_is_not_there_is_said_before_it_is_sent(desk: Desk) -> None:
+    """The check asks the process that has the session."""
+    desk.plug("here", {"/command": [{"name": "fine", "template": "Fine"}]}, directories=[HERE], sessions={"ses_1": 1.0})
+    with pytest.raises(AgentRefused) as caught:
+        await way(desk).check(source("ses_1"), Content("command", "", "nobody"))
+    assert caught.value.said == "there is no command “nobody”; you can send: fine"
 
 
 async def test_a_slow_process_keeps_its_sessions(desk: Desk) -> None:

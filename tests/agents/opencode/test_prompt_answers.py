@@ -125,6 +125,20 @@ async def test_an_agent_may_have_null_for_what_it_has_not() -> None:
     assert caught.value.said == "there is no agent “title”; there are: none"
 
 
+async def test_what_nobody_there_can_do_is_said_before_it_is_sent() -> None:
+    """The check finds that there is no such agent, and no such command."""
+    made, way = desk({"agent": [], "command": [{"name": "fine", "template": "Fine"}]})
+    for content, why in (
+        (Content("task", "x", "nobody"), "there is no agent “nobody”; there are: none"),
+        (Content("command", "x", "nobody"), "there is no command “nobody”; you can send: fine"),
+    ):
+        with pytest.raises(AgentRefused) as caught:
+            await way.check(SOURCE, content)
+        assert caught.value.said == why
+    await way.check(SOURCE, Content("command", "x", "fine"))
+    assert not made.sent
+
+
 async def test_what_is_there_already_is_not_sent_again() -> None:
     """A task or a mention would be done, or told, twice; a text replaces itself, so that nobody looks."""
     made, way = desk({"agent": [{"name": "mine", "mode": "subagent"}], KEPT: PROMPT})
