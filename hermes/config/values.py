@@ -60,6 +60,8 @@ def _listed(value: object) -> object:
 def _path(value: object) -> object:
     if not isinstance(value, (str, Path)):
         raise ValueError("is not a path")
+    if "\0" in str(value):  # each call of the system with such a path raises a ValueError
+        raise ValueError("has a NUL character in it")
     try:
         path = Path(value).expanduser()
     except RuntimeError:

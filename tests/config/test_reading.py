@@ -189,6 +189,12 @@ WRONG = [
     ('[store]\npath = "here"', "[store] path is not absolute; it must be the absolute path of a folder"),
     ("[store]\npath = 3", "[store] path is not a path; it must be"),
     (
+        '[store]\npath = "/x/a\\u0000b"',
+        "[store] path has a NUL character in it; it must be the absolute path of a folder",
+    ),
+    ('[log]\nfile = "/x/a\\u0000b"', "[log] file has a NUL character in it; it must be"),
+    ('[monitor]\nping_url_file = "/x/a\\u0000b"', "[monitor] ping_url_file has a NUL character in it; it must be"),
+    (
         '[store]\npath = "~nobody-has-this-name/x"',
         "[store] path names a home folder that is not known; it must be",
     ),
