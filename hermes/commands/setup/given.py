@@ -97,13 +97,13 @@ def checked(given: Given, *, environ: Mapping[str, str], stdin: TextIO) -> Given
 
     No option is the token itself: it comes from a file, `stdin` ("-") or the environment.
     Raises ConfigError: the proxy or the Bot API server is not the URL of one, or has a password, which others could see
-    in a command line.
+    in a command line; or the path of a file is not UTF-8.
     """
     file, token, where = None, None, given.token_from
     if given.token_from == "-":  # noqa: S105 (a place, no token)
         token, where = stdin.readline().strip(), "standard input"
     elif given.token_from is not None:
-        file = absolute(Path(given.token_from))
+        file = _file("--token-file", Path(given.token_from))
     else:
         token, where = environ.get(TOKEN), TOKEN
     form = (
@@ -127,12 +127,26 @@ def _url(option: str, text: str | None, check: Callable[[object], str], form: st
         raise ConfigError(f"{option} {error}; {form}.") from None
 
 
+def _file(option: str, path: Path | None) -> Path | None:
+    """Return the full path of an option. Raises ConfigError: the configuration, which is UTF-8, cannot hold it."""
+    if path is None:
+        return None
+    full = absolute(path)
+    try:
+        str(full).encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{option} {full} is not UTF-8, and the configuration cannot hold such a path; rename or move it."
+        ) from None
+    return full
+
+
 def _store(given: GivenStore, environ: Mapping[str, str]) -> GivenStore:
     said = environ.get(STORE_PASSWORD_FILE, "none")
     file = given.password_file or (None if said in ("", "none") else Path(said))
     return replace(
         given,
         url=environ.get(STORE_URL) if given.url is None else given.url,
-        password_file=file and absolute(file),
-        ca_file=given.ca_file and absolute(given.ca_file),
+        password_file=_file("--store-password-file", file),
+        ca_file=_file("--store-ca-file", given.ca_file),
     )

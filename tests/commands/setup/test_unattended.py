@@ -237,6 +237,20 @@ def test_a_file_of_a_user_that_nobody_knows_is_missing(desk: Desk, option: str) 
     assert f"{option} {desk.root / '~token'} (No such file or directory)" in said.splitlines()[-1]
 
 
+@pytest.mark.parametrize("option", ["--token-file", "--store-password-file", "--store-ca-file"])
+def test_a_file_whose_name_the_configuration_cannot_hold(desk: Desk, option: str) -> None:
+    """It is named before any step: the configuration is UTF-8."""
+    (desk.root / "t\udcff").write_text(desk.api.token)
+    more = () if option == "--token-file" else ("--store-url", "postgresql://hermes@127.0.0.1/hermes")
+    status, said = desk.unattended(option, "t\udcff", *more, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
+    assert (status, "Traceback" in said) == (2, False)
+    wanted = (
+        f"{option} {desk.root}/t\\udcff is not UTF-8, and the configuration cannot hold such a path; rename or move it."
+    )
+    assert said.splitlines() == [f"hermes: {wanted}"]
+    assert desk.left() == []
+
+
 def test_nobody_is_let_in_by_an_option(desk: Desk) -> None:
     """--yes takes defaults; the approval of a person has none but no, and still is asked for."""
     with desk.setup("--yes", "--token-file", "token", "--no-agents", "--no-service") as terminal:
