@@ -15,7 +15,7 @@ from typing import Final
 
 from psycopg import sql
 
-from hermes.errors import StoreError
+from hermes.errors import ConfigError, StoreError
 from hermes.storage.postgres.connection import Connection
 from hermes.storage.postgres.identity import plain
 
@@ -77,10 +77,13 @@ class Registered:
 def statements(name: str, password: str, bot: int) -> tuple[str, ...]:
     """Return the statements that make the user of an agent-only machine, for a user that may make users.
 
-    Raises StoreError: the name or the password cannot be used.
+    Raises ConfigError and StoreError: the name or the password cannot be used.
     """
-    if not name or len(name.encode()) > _LONGEST_NAME or not name.isprintable():
-        raise StoreError(f"a user of the database has a name of 1 to {_LONGEST_NAME} letters")
+    if not name.isprintable() or not 0 < len(name.encode()) <= _LONGEST_NAME:  # what is not UTF-8 is not printable
+        raise ConfigError(
+            f"a user of the database has a name of 1 to {_LONGEST_NAME} bytes of UTF-8 that are printable characters; "
+            "give another one, such as ci."
+        )
     user = sql.Identifier(name)
     secret = sql.Literal(_kept(password))
     made = sql.SQL("CREATE ROLE {user} LOGIN PASSWORD {secret}").format(user=user, secret=secret)

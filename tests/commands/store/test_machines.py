@@ -156,8 +156,15 @@ async def test_a_name_is_used_once(config: Config, database: Database) -> None:
         machine(config.store.path, "box", database.address(name.replace(" ", "%20"), password), bot=None)
     ):
         pass
-    with pytest.raises(StoreError, match="1 to 63 letters"):
-        await added(config, "")
+
+
+@pytest.mark.parametrize("name", ["", "\udcff", "a\x1b[31mb", "é" * 32])
+@pytest.mark.usefixtures("config")
+def test_a_name_that_no_user_can_have(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is wrong usage. The sentence counts bytes, as the database does: 32 letters may have 64."""
+    assert run("store", "add", name, "--config", str(tmp_path / "config.toml")) == 2
+    wanted = "a name of 1 to 63 bytes of UTF-8 that are printable characters; give another one, such as ci."
+    assert capsys.readouterr().err == f"hermes: a user of the database has {wanted}\n"
 
 
 async def test_an_administrator_makes_and_removes_users(config: Config, database: Database, tmp_path: Path) -> None:
