@@ -6,6 +6,8 @@ A command imports its own code when it runs: a listener runs for months and show
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -60,7 +62,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> None:
     try:
-        app(args=arguments)
+        with _installing(arguments):
+            app(args=arguments)
     except Held as error:
         _leave(str(error), TAKEN)
     except ConfigError as error:
@@ -73,6 +76,20 @@ def _run(arguments: list[str] | None) -> None:
         _leave(why, WRONG)
     except KeyboardInterrupt:
         _leave("stopped", 130)
+
+
+@contextmanager
+def _installing(arguments: list[str] | None) -> Iterator[None]:
+    """Turn an error of the disk into a sentence if typer installs the completion: it writes into the home by itself."""
+    try:
+        yield
+    except OSError as error:
+        if "--install-completion" not in (sys.argv[1:] if arguments is None else arguments):
+            raise
+        message = f"the completion could not be installed in {Path.home()} ({error.strerror})"
+        raise HermesError(
+            f"{message}; see that you can write there and that there is space, then run it again."
+        ) from error
 
 
 def _why_no_folder() -> str | None:
