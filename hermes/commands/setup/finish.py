@@ -159,9 +159,10 @@ class Finish:
 
     def test(self, config: Config) -> None:
         """Ask the test question, and print the answer."""
+        asked = {**phone_question.TEST, "ttl_s": TEST_S}  # the phone shows when the question ends
         try:
             with self._terminal.waiting("A question is on its way to your phone: please answer it there…"):
-                told = self._run(phone_question.ask(config, self._place, phone_question.TEST, timeout_s=TEST_S))
+                told = self._run(phone_question.ask(config, self._place, asked, timeout_s=TEST_S))
         except HermesError as error:
             self._failed(f"{error}")
             return

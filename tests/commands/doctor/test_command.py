@@ -174,6 +174,8 @@ def test_a_test_question_goes_all_the_way(healthy: Patient, api: RunningBotApi) 
     )  # fmt: skip
     child.expect("answer it on the phone")
     asked = api.phone.message_with("Does this question reach you?", 30)
+    (entry,) = asyncio.run(healthy.store.survey()).entries
+    assert entry.ask.ttl_s == checkup.TRIAL_S, "the phone must show when it ends"
     api.phone.tap(asked, "Yes")
     child.expect(pexpect.EOF)
     child.close()

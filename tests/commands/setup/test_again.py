@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 
 import pytest
 
+from hermes.commands.setup.finish import TEST_S
 from hermes.config import reading as configuration
 from hermes.model.chat_memory import ChatMemory
 from tests.commands.setup.desk import ANN, BOB, CTRL_C, CTRL_D, TEAM, Desk, Terminal, gives_token, pairs
@@ -213,6 +215,8 @@ def test_ctrl_c_while_the_test_question_waits(desk: Desk) -> None:
     desk.has_config()
     with desk.setup("--no-agents", "--no-service", "--test", "--yes", "--user", str(BOB.id)) as terminal:
         asked = desk.api.phone.message_with("Does this question reach you?", 40)
+        (entry,) = asyncio.run(a_store(desk.store).survey()).entries
+        assert entry.ask.ttl_s == TEST_S, "the phone must show when it ends"
         terminal.presses(CTRL_C)
         assert terminal.ends() == 130
         assert "what was done until here stays" in terminal.said()
