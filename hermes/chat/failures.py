@@ -1,6 +1,9 @@
 """The errors of the Bot API, as errors of Hermes. No text that leaves this module contains the token."""
 
+import os
 import re
+import socket
+import ssl
 from datetime import timedelta
 
 import httpx
@@ -141,9 +144,34 @@ def _cut(error: NetworkError, method: str, *, sending: bool) -> ChatAway:
     cause = error.__cause__
     if cause is None:
         return ChatAway(f"Telegram answered: {redact(str(error))} ({method})")
-    words = "did not answer in time" if isinstance(error, TimedOut) else "cannot be reached"
+    words = "did not answer in time" if isinstance(error, TimedOut) else f"cannot be reached{_why(cause)}"
     kind = ChatAway if isinstance(cause, _NEVER_LEFT) or not sending else Undelivered
     return kind(f"Telegram {words} ({method})")
+
+
+def _why(cause: BaseException | None) -> str:
+    """Return why no connection was made, or "" if that is unknown.
+
+    The words are those of the system: the libraries may quote the URL, and a proxy may answer with any text.
+    """
+    if isinstance(cause, httpx.ProxyError):
+        return ": the proxy refuses"
+    if not isinstance(cause, httpx.ConnectError):
+        return ""
+    while cause is not None:
+        match cause:
+            case BaseExceptionGroup(exceptions=(first, *_)):  # one error for each address of the name
+                cause = first
+                continue
+            case ssl.SSLError():
+                why = getattr(cause, "verify_message", "") or (cause.reason or "").replace("_", " ").lower()
+                return f": TLS, {why}"
+            case socket.gaierror():
+                return f": {cause.strerror}"
+            case OSError(errno=int(number)):
+                return f": {os.strerror(number)}"
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 def strange(method: str) -> ChatAway:

@@ -5,6 +5,7 @@ import importlib
 import json
 import logging
 import pkgutil
+import socket
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -571,6 +572,50 @@ def serves(path: object, content: bytes = b"text", *, size: object = 4, status: 
         return httpx.Response(200, json={"ok": True, "result": {"file_path": path, "file_size": size}})
 
     return respond
+
+
+@pytest.mark.parametrize("proxy", [None, "socks5://ann:hush@127.0.0.1:1"])
+async def test_a_connection_that_is_refused_is_told_with_the_reason(proxy: str | None) -> None:
+    """In the words of the system, without the password of a proxy."""
+    async with Bot(TOKEN, api_base="http://127.0.0.1:1", proxy=proxy) as bot:
+        with pytest.raises(ChatAway) as caught:
+            await bot.me()
+    assert str(caught.value) == "Telegram cannot be reached: Connection refused (getMe)"
+
+
+async def test_a_certificate_that_nobody_knows_is_told(tmp_path: Path) -> None:
+    """It may be that of a gateway, for which there is the key `ca_file`."""
+    with certificates.serving(tmp_path) as (url, _):
+        async with Bot(TOKEN, api_base=url) as bot:
+            with pytest.raises(ChatAway) as caught:
+                await bot.me()
+    assert str(caught.value) == "Telegram cannot be reached: TLS, self-signed certificate (getMe)"
+
+
+@pytest.mark.parametrize(
+    ("cause", "why"),
+    [
+        (socket.gaierror(-2, "Name or service not known"), ": Name or service not known"),
+        (ExceptionGroup("both", [OSError(113, "[::1] of /bot"), OSError(111, "x")]), ": No route to host"),
+        (OSError("All connection attempts failed"), ""),
+    ],
+)
+async def test_why_there_is_no_connection(cause: Exception, why: str) -> None:
+    """The reason is found below the errors of the libraries; nothing is quoted that may contain a URL."""
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError(f"no luck with {request.url}") from cause
+
+    with pytest.raises(ChatAway) as caught:
+        await bot_of(respond).me()
+    assert str(caught.value) == f"Telegram cannot be reached{why} (getMe)"
+
+
+async def test_a_proxy_that_refuses_is_named() -> None:
+    """It may answer with any text, which is not repeated."""
+    with pytest.raises(ChatAway) as caught:
+        await bot_of(breaks(httpx.ProxyError)).me()
+    assert str(caught.value) == "Telegram cannot be reached: the proxy refuses (getMe)"
 
 
 async def test_a_file_is_downloaded_from_the_configured_server() -> None:
