@@ -10,6 +10,7 @@ from typing import Final
 
 from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
+from hermes.commands.status.survey import NO_BYTES
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
 from hermes.storage.home import is_usable
@@ -17,7 +18,6 @@ from hermes.storage.home import is_usable
 AREA = Area("Store")
 
 LITTLE_BYTES: Final = 200_000_000
-NO_BYTES: Final = 10_000_000
 _PROBE: Final = "doctor"
 _ELSEWHERE: Final = "set store.path to a folder of its own"
 _MB: Final = 1_000_000

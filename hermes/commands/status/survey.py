@@ -6,10 +6,11 @@ It changes no entry, asks servers only for their health, and works with and with
 import asyncio
 import json
 import shlex
+import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from hermes import __version__, disk
 from hermes.agents.http import Api
@@ -29,6 +30,9 @@ from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 from hermes.storage import process_lock
 from hermes.storage.store import Store
+
+NO_BYTES: Final = 10_000_000
+"""With less free space than this, nothing can be saved soon."""
 
 Health = Callable[[OpenCode], Awaitable[str]]
 """Return the version of this server. Raises AgentError, whose text says what is wrong."""
@@ -140,12 +144,14 @@ class EntryStatus:
 class Status:
     """All data of `hermes status`. `at_s`, `since_s`, `last_poll_s` and `asked_s` are epoch seconds.
 
+    `store_trouble`: why nothing can be saved in the folder of the store, or "".
     `machines`: those that this user of the database may see, by name; none if the store is in files.
     """
 
     version: str
     at_s: float
     store: str
+    store_trouble: str
     listener: ListenerStatus
     prompts: PromptsStatus
     machines: tuple[MachineStatus, ...]
@@ -215,6 +221,7 @@ async def gather(
         version=__version__,
         at_s=now_s,
         store=str(store.home.root),
+        store_trouble=_store_trouble(store.home.root),
         listener=listener,
         prompts=PromptsStatus(config.prompts.enabled, config.prompts.projects),
         machines=await _machines(store, now_s),
@@ -228,6 +235,17 @@ async def gather(
         too_new=tuple(map(str, survey.too_new)),
         warnings=warnings,
     )
+
+
+def _store_trouble(root: Path) -> str:
+    """Return why nothing can be saved in this folder, or "". Write nothing there: `--watch` looks every second."""
+    if (closed := disk.closed_above(root / "pending")) is not None:
+        return f"nothing can be saved in {root}: {closed} is not a folder that you may write to"
+    return _little_room(root, shutil.disk_usage(root).free) if disk.is_there(root) else ""
+
+
+def _little_room(root: Path, free: int) -> str:
+    return "" if free >= NO_BYTES else f"nothing can be saved in {root} soon: {free // 1_000_000} MB are free"
 
 
 def _about_log(file: Path) -> tuple[str, ...]:

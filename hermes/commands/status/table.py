@@ -206,7 +206,7 @@ def _about_server(server: ServerStatus) -> Row:
 
 
 def _about_files(status: Status) -> list[Row]:
-    rows: list[Row] = []
+    rows: list[Row] = [(_BAD, plain(status.store_trouble, "bold red"))] if status.store_trouble else []
     if status.quarantined:
         files = "file is" if status.quarantined == 1 else "files are"
         place = Path(status.store) / "quarantine"
@@ -368,6 +368,7 @@ def _wrong(status: Status) -> list[str]:
         wrong.append("Telegram was not reached yet")
     elif status.at_s - listener.last_poll_s > SILENT_S:
         wrong.append(f"Telegram was last reached {span(status.at_s - listener.last_poll_s)} ago")
+    wrong += [status.store_trouble] if status.store_trouble else []
     wrong += [f"{path} cannot be read" for path in status.damaged]
     wrong += [f"{path} was written by a newer Hermes" for path in status.too_new]
     return wrong

@@ -20,6 +20,7 @@ from rich.console import Console
 
 from hermes import __version__
 from hermes.agents.questions import with_permission
+from hermes.commands.status import survey
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
 from hermes.commands.status.table import SILENT_S, fitting, show, verdict
 from hermes.config.settings import Config, OpenCode, Prompts, Questions
@@ -323,6 +324,28 @@ async def test_a_file_that_cannot_be_reached_is_told_and_hides_nothing_else(stor
     assert status.warnings == (told,)
 
 
+async def test_a_disk_without_room_is_wrong(store: FileStore) -> None:
+    """Answers would be lost while `--check` says that all is well. Enough room is not mentioned."""
+    root = store.home.root
+    assert survey._little_room(root, survey.NO_BYTES) == ""
+    trouble = f"nothing can be saved in {root} soon: 5 MB are free"
+    assert survey._little_room(root, 5_999_999) == trouble
+    await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S))
+    with store.home.hold("hermes listen"):
+        status = await look(store)
+        assert status.store_trouble == ""
+        status = replace(status, store_trouble=trouble)
+    assert verdict(status) == (True, trouble)
+    assert f"✗ {trouble}" in " ".join(words(status).split())
+
+
+async def test_a_store_that_cannot_be_made_is_wrong(tmp_path: Path) -> None:
+    """Root, who runs some tests, may write everywhere, but nobody makes a folder in a file."""
+    (tmp_path / "file").write_text("")
+    trouble = f"nothing can be saved in {tmp_path / 'file'}: {tmp_path / 'file'} is not a folder that you may write to"
+    assert survey._store_trouble(tmp_path / "file") == trouble
+
+
 async def test_a_memory_of_a_newer_hermes_is_a_warning(store: FileStore) -> None:
     """The rest is still told."""
     (store.home.root / "telegram.json").write_bytes(b'{"v":99}')
@@ -385,6 +408,7 @@ async def test_the_keys_for_programs_are_stable(store: FileStore) -> None:
         "version",
         "at_s",
         "store",
+        "store_trouble",
         "listener",
         "prompts",
         "machines",
