@@ -72,7 +72,8 @@ const kinds = {
     },
     proof({ status, metadata, error }) {
       if (status === "completed") return { type: "question.replied", answers: metadata?.answers ?? [] }
-      if (status === "error") return /dismissed/.test(error) ? { type: "question.rejected" } : GONE
+      if (status === "error" && /dismissed/.test(error)) return { type: "question.rejected" }
+      if (status === "error" && /aborted/.test(error)) return GONE
     },
   },
   permission: {
@@ -422,13 +423,16 @@ async function effectOf(request, { reply }) {
   return {}
 }
 
-// How a request ended; undefined where it is open, or OpenCode silent.
+// How a request ended; undefined where it is open, or OpenCode silent. Some providers give two calls one id, and OpenCode
+// keeps one state for both. So a request that is listed after the state was read is open, unless its turn was aborted.
 async function verdict(request) {
   const { list, unlisted } = kinds[request.kind]
   const found = await proofOf(request)
-  if (found) return found
+  if (found === GONE) return GONE
   const listed = await call("get", request.directory, list)
-  if (unlisted && Array.isArray(listed) && !isListed(request, listed)) return unlisted
+  const isOpen = isListed(request, listed)
+  if (found && !isOpen) return found
+  if (unlisted && Array.isArray(listed) && !isOpen) return unlisted
   return (await hasStopped(request)) ? GONE : undefined
 }
 

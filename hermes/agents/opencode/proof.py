@@ -15,16 +15,16 @@ or deleted, or went on without it.) The proof is the tool part of the message th
     no      the message is gone    known          Dead: the message was removed
     no      none, or none named    known          AnsweredWith the reply on the event stream; else Unproven
     any     any but ended          unknown        Dead: deleted
-    yes     error                  any            Dead: a zombie of 1.18.33, aborted
+    yes     error (aborted …)      any            Dead: a zombie of 1.18.33, aborted
     yes     other, or none         idle           Dead: a zombie of 1.1.53, aborted
     yes     other, or none         busy, went on  Dead: a zombie of 1.1.53, prompted again after an abort
     yes     other, or none         busy with it   StillOpen
 
-The list is read first, and again after any sign of an end. So "listed" with a completed part is no race: a provider
-gave two calls of one message the same id, and both versions then keep one part for the two. And "listed" with an idle
-session is no question that was answered a moment ago. Newer messages of the model are read before the part, so that a
-part that still runs after a newer message was abandoned. The steps of one turn are no such messages: they have the same
-prompt, and an earlier one looks newer if the clock was set back after it.
+The list is read first, and again after any sign of an end. So "listed" with a part that ended otherwise is no race: a
+provider gave two calls of one message the same id, and both versions then keep one part for the two. And "listed" with
+an idle session is no question that was answered a moment ago. Newer messages of the model are read before the part, so
+that a part that still runs after a newer message was abandoned. The steps of one turn are no such messages: they have
+the same prompt, and an earlier one looks newer if the clock was set back after it.
 
 "idle", "gone", "unknown" and "Settling" count only if the ask is known to belong to this server process: it lists the
 ask, or the ask came from it. Two processes of one user (a terminal without a port beside `opencode serve`) share their
@@ -153,7 +153,8 @@ def _judge_used(part: ToolPart, heard: Response | None) -> Verdict:
     """Return the verdict on a permission whose tool has ended."""
     allowed = heard if heard is not None and not isinstance(heard, Refused) else None
     if part.status == "completed":
-        return AnsweredWith(allowed or Allowed())
+        # A refused tool does not complete: the part is that of another call with the same id.
+        return AnsweredWith(heard, "event") if isinstance(heard, Refused) else AnsweredWith(allowed or Allowed())
     refused = read_error(part.error)
     if refused is not None:
         # The tool may have been allowed this permission, and refused the next one that it asked for.
@@ -162,8 +163,8 @@ def _judge_used(part: ToolPart, heard: Response | None) -> Verdict:
 
 
 def _judge_listed(evidence: Evidence) -> Verdict:
-    failed = evidence.part is not None and evidence.part.status == "error"
-    if failed or not evidence.known or not evidence.busy or evidence.went_on:
+    aborted = evidence.part is not None and ABORTED in evidence.part.error.lower()
+    if aborted or not evidence.known or not evidence.busy or evidence.went_on:
         return Dead()
     return StillOpen()
 

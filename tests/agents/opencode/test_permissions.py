@@ -285,6 +285,10 @@ def evidence(part: ToolPart | None, *flags: str, heard: Reply | None = None, lis
         (evidence(RUNNING, "busy", heard=ONCE), AnsweredWith(ONCE)),
         (evidence(DONE, heard=ONCE), AnsweredWith(ONCE)),
         (evidence(DONE), AnsweredWith(Allowed())),
+        # Two calls with one id: the part is that of the other one.
+        (evidence(DONE, "busy", listed=True), StillOpen()),
+        (evidence(FAILED, "busy", listed=True), StillOpen()),
+        (evidence(DONE, heard=NO), AnsweredWith(NO)),
         (evidence(DONE, "foreign"), AnsweredWith(Allowed())),
         (evidence(FAILED), AnsweredWith(Allowed())),
         (evidence(ABORTED, heard=ONCE), Dead()),
@@ -320,6 +324,7 @@ def test_what_became_of_a_permission(seen: Evidence, verdict: Verdict | Settling
         (evidence(TOLD_WHY), "record"),
         (evidence(None, heard=ONCE), "event"),
         (evidence(RUNNING, "busy", heard=ONCE), "event"),
+        (evidence(DONE, heard=NO), "event"),
     ],
 )
 def test_a_word_is_known_by_the_tools_end_or_by_an_event(seen: Evidence, proof: str) -> None:

@@ -261,6 +261,22 @@ def test_an_answer_that_is_put_at_once_finds_its_question(phone: Phone, plugged:
     assert model.received(session) == tuple(received(text * 2, text) for text in ("One?", "Two?", "Three?"))
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["first first", "second first"])
+def test_two_questions_with_one_call_id_have_two_answers(phone: Phone, plugged: Starts, order: tuple[int, int]) -> None:
+    """OpenCode keeps one state for both calls, which tells of one of them only."""
+    opencode = plugged()
+    session = opencode.session()
+    opencode.prompt(session, [{"tools": [asks("One?", call_id="dup"), asks("Two?", call_id="dup")]}])
+    requests = opencode.wait_questions(session, 2)
+    for place in order:
+        request = requests[place]
+        phone.reply(request["id"], [f"answer {place}"])
+        told = phone.wait_told("question.replied", requestID=request["id"])
+        assert told["properties"]["answers"] == [[f"answer {place}"]]
+    opencode.wait_idle(session)
+    assert phone.kinds() == ["question.asked"] * 2 + ["question.replied"] * 2
+
+
 @pytest.mark.parametrize("how", ["abort", "delete"])
 def test_a_session_that_ends_takes_its_question_with_it(phone: Phone, plugged: Starts, how: str) -> None:
     """OpenCode goes on listing it (a zombie); the phone hears of the session, and the waiter is released."""
@@ -587,6 +603,22 @@ def test_a_refusal_takes_the_sessions_other_permissions_with_it(phone: Phone, pl
     assert _ends(phone, session) == []
     opencode.wait_idle(session)
     assert not list(opencode.directory.glob("[ab]"))
+
+
+def test_two_permissions_with_one_call_id_have_two_answers(phone: Phone, plugged: Starts) -> None:
+    """The end of the command that was allowed says nothing of the other one."""
+    opencode = plugged()
+    session = opencode.session()
+    opencode.prompt(session, [{"tools": [runs("echo one", call_id="dup"), runs("touch ran", call_id="dup")]}])
+    allowed, refused = phone.wait_permissions(2)
+    phone.permit(allowed["id"], "once")
+    phone.wait_told("permission.replied", requestID=allowed["id"], reply="once")
+    until(lambda: opencode.tool_parts(session)[0]["state"]["status"] == "completed", PATIENCE_S, "the end of the first")
+    phone.permit(refused["id"], "reject")
+    phone.wait_told("permission.replied", requestID=refused["id"], reply="reject")
+    opencode.wait_idle(session)
+    assert not (opencode.directory / "ran").exists()
+    assert phone.kinds() == ["permission.asked"] * 2 + ["permission.replied"] * 2
 
 
 def test_two_permissions_of_one_call_are_both_applied(phone: Phone, plugged: Starts, model: ScriptedModel) -> None:
@@ -1029,6 +1061,23 @@ def test_an_answer_is_posted_once_and_only_to_a_question_that_is_alive(
         ["/question/{requestID}/reply", {"requestID": "que_alive"}, {"answers": [["A"]]}],
     ]
     assert phone.told("session.idle", requestID="que_dead")
+
+
+def test_the_failure_of_another_call_with_the_same_id_ends_no_question(
+    phone: Phone, plugin: Path, tmp_path: Path
+) -> None:
+    """What is listed is open; only an abort of the turn ends all of its calls."""
+    text = {"requestID": "que_alive", "kind": "reply", "answers": [["A"]]}
+    spool.put_answer(phone.store, wait_id(phone.store, "que_alive"), json.dumps(text))
+    code = """
+    const part = { type: "tool", callID: "call_alive", state: { status: "error", error: "Transport error" } }
+    const messages = { "/session/{sessionID}/message/{messageID}": { parts: [part] } }
+    const hooks = await start("/x", { ...world({ alive: "error" }), ...messages })
+    await tell(hooks, asks("alive"))
+    while (state().open.size && !posts().length) await pause(50)
+    console.log(posts().length)
+    """
+    assert node(tmp_path, code, plugin) == "1\n"
 
 
 def test_a_zombie_beside_a_living_question_is_told_by_itself(phone: Phone, plugin: Path, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ ROWS: list[tuple[Evidence, Verdict | Settling]] = [
     (evidence(None, "listed", "busy"), StillOpen()),
     (evidence(None, "listed", "busy", "gone"), StillOpen()),
     (evidence(ANSWERED, "listed", "busy"), StillOpen()),
+    (evidence(DISMISSED, "listed", "busy"), StillOpen()),
     (evidence(RUNNING, "listed"), Dead()),
     (evidence(None, "listed"), Dead()),
     (evidence(ABORTED, "listed"), Dead()),
