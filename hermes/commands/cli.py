@@ -6,8 +6,6 @@ A command imports its own code when it runs: a listener runs for months and show
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -62,8 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> None:
     try:
-        with _installing(arguments):
-            app(args=arguments)
+        app(args=arguments)
     except Held as error:
         _leave(str(error), TAKEN)
     except ConfigError as error:
@@ -74,22 +71,14 @@ def _run(arguments: list[str] | None) -> None:
         if (why := _why_no_folder()) is None:
             raise
         _leave(why, WRONG)
+    except OSError as error:
+        if "--install-completion" not in (sys.argv if arguments is None else arguments):
+            raise
+        # Typer writes into the home by itself.
+        why = f"{error.strerror}; see that you can write there and that there is space, then run it again."
+        _leave(f"the completion could not be installed in {Path.home()}: {why}", FAILED)
     except KeyboardInterrupt:
         _leave("stopped", 130)
-
-
-@contextmanager
-def _installing(arguments: list[str] | None) -> Iterator[None]:
-    """Turn an error of the disk into a sentence if typer installs the completion: it writes into the home by itself."""
-    try:
-        yield
-    except OSError as error:
-        if "--install-completion" not in (sys.argv[1:] if arguments is None else arguments):
-            raise
-        message = f"the completion could not be installed in {Path.home()} ({error.strerror})"
-        raise HermesError(
-            f"{message}; see that you can write there and that there is space, then run it again."
-        ) from error
 
 
 def _why_no_folder() -> str | None:

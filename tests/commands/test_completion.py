@@ -51,7 +51,7 @@ def test_a_home_that_takes_no_completion_is_one_sentence(tmp_path: Path) -> None
     (tmp_path / ".bashrc").mkdir()
     command = ["bash", "-c", "hermes --install-completion; exit $?"]
     told = subprocess.run(command, env=environ(tmp_path), check=False, capture_output=True, text=True)
-    why = f"the completion could not be installed in {tmp_path} (Is a directory)"
+    why = f"the completion could not be installed in {tmp_path}: Is a directory"
     wanted = f"hermes: {why}; see that you can write there and that there is space, then run it again.\n"
     assert (told.returncode, told.stderr) == (1, wanted)
 

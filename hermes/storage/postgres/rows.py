@@ -37,7 +37,7 @@ _HEARD: Final = ("armed", "joining", "due_s", "seen")
 """The parts of an ask's state that say which texts are its own."""
 _PHONE: Final[dict[Kind, frozenset[str]]] = {
     "notices": frozenset({"is_muted", "retry_shown", "shown", "outdated", "earlier"}),
-    "prompts": frozenset({"user", "chat_id", "parts", "due_s", "choices", "line"}),
+    "prompts": frozenset({"user", "chat_id", "thread_id", "parts", "due_s", "choices", "line"}),
     "cards": frozenset(
         {"chat_id", "messages", "armed_for", "armed_s", "armed_in", "typing", "about", "is_muted", "shown", "drawn"}
         | {"is_wanted", "wanted_s"}

@@ -56,7 +56,12 @@ DRAWN: list[tuple[str, Codec[Any], Any, Any]] = [
         replace(CARD, messages=(), shown=None, armed_for=0, armed_s=0.0, armed_in=0, is_wanted=False, wanted_s=0.0),
         CARD,
     ),
-    ("prompts", PROMPTS, replace(PROMPT, parts=(Part(60, "Stop"),), due_s=None, line=PromptLine(61, 7)), PROMPT),
+    (
+        "prompts",
+        PROMPTS,
+        replace(PROMPT, parts=(Part(60, "Stop"),), due_s=None, thread_id=9, line=PromptLine(61, 7)),
+        PROMPT,
+    ),
     ("notices", NOTICES, replace(NOTICE, earlier=(Place(7, 60),)), NOTICE),
 ]
 """Of each kind: a record as the phone side has made it, and one that draws a person's words to itself."""
