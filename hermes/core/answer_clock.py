@@ -204,6 +204,17 @@ class AnswerTimes:
         is_longer = end_at > (begun.expires_at or 0.0)
         return replace(begun, expires_at=end_at, until_s=entry.timing.until_s) if is_longer else begun
 
+    def called(self, timing: Timing) -> Timing:
+        """Return the timing of an ask whose final call was just sent: the end is as far from it as if it was in time.
+
+        Telegram may have refused the call for longer than the time that was left.
+        """
+        left_s, lead_s = self.clock.left_s(timing), call_lead_s(timing)
+        if left_s is None or left_s >= lead_s:
+            return timing
+        until_s = None if self.is_quiet() else self._now() + lead_s
+        return replace(timing, expires_at=self.clock.counted_s + lead_s, until_s=until_s)
+
     @property
     def post_after_s(self) -> float:
         """How long an ask or a notice waits for the desk now."""

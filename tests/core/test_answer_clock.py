@@ -83,6 +83,21 @@ def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: 
     assert due(sent, clock, None) == "expire"
 
 
+def test_a_final_call_that_is_sent_late_leaves_its_whole_time(clock: AnswerableClock, watch: Watch) -> None:
+    """A person must be able to react to it; the time of an ask that was touched meanwhile stays as it is."""
+    times = AnswerTimes(clock, ttl_s=300, now=lambda: 110.0)
+    asked = posted(clock, 300)
+    run(clock, watch, 500)
+    late = times.called(replace(asked.timing, called=True))
+    assert (clock.left_s(late), late.until_s) == (100.0, 210.0)
+    assert (
+        due(replace(asked, timing=late, phone=replace(asked.phone, sides=(Side("final_call", 9),))), clock, None)
+        is None
+    )
+    for touched in (times.touched(asked, 0.0), times.touched(asked, math.inf)):
+        assert times.called(touched) == touched
+
+
 def test_no_time_from_before_an_ask_is_counted_against_it(clock: AnswerableClock, watch: Watch) -> None:
     """It begins between two ticks, anew as well: what passed before it is not its own."""
     watch.at_s += 1.5

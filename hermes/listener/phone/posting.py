@@ -258,7 +258,12 @@ class Posting:
             drawn = "" if side.ring else phone.drawn
             return replace(phone, sides=(*_without(phone, kind), shown), copies=copies, drawn=drawn)
 
-        return await self._note_sent(entry, _on_phone(entry, noted))
+        on_phone = _on_phone(entry, noted)
+
+        def called(found: Entry) -> Entry:
+            return on_phone(replace(found, timing=self._times.called(found.timing)))
+
+        return await self._note_sent(entry, called if kind == "final_call" else on_phone)
 
     async def _edit_beside(self, entry: Entry, side: Side, wanted: SideScreen) -> float:
         is_there = await self._outbox.edit(entry.phone.chat_id, side.message_id, wanted.screen)

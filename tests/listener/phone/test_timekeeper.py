@@ -107,6 +107,23 @@ async def test_nothing_expires_without_its_final_call(home: House) -> None:
         assert phases(home) == ["sending"]
 
 
+async def test_a_final_call_that_comes_late_can_still_be_answered(home: House) -> None:
+    """The bot was blocked until after the end: the person has as long as after a call in time."""
+    async with home.still():
+        await asked(home, "Which one?")
+        home.api.control.fault(method="sendMessage", action="error", status=502, times=1000)
+        await home.ticks(2 * TTL_S)
+        await until(lambda: [c for c in home.api.control.calls("sendMessage") if c.status == 502], "a failed call")
+        home.api.control.clear_faults()
+        home.listener._parts.steps.kick("phone", home.entry().id)
+        await home.person.sees("⏰")
+        await until(lambda: home.entry().phone.sides, "the call noted")
+        await home.ticks(TTL_S / 3 - 60)
+        assert phases(home) == ["open"]
+        await home.ticks(120)
+        assert phases(home) == ["sending"]
+
+
 async def waited(home: House, listener: Listener, label: str) -> ShownMessage:
     """Ask a question, and tap this button of its final call, which goes; the message of the question."""
     (shown,) = await asked(home, "Which one?")
@@ -490,8 +507,9 @@ async def test_many_that_run_out_of_time_at_once_end_each_by_itself(home: House)
     """Each had its own final call; after a gap each has ten minutes more."""
     async with home.still():
         await asked(home, *(f"Number {number}?" for number in range(4)))
-        await home.ticks(TTL_S - 20)
+        await home.ticks(CALL_S)
         await until(lambda: all(entry.phone.sides for entry in home.entries()), "all final calls")
+        await home.ticks(TTL_S - CALL_S - 20)
         assert phases(home) == ["open"] * 4
         await home.ticks(40)
         assert phases(home) == ["sending"] * 4
