@@ -11,7 +11,6 @@ from hermes.chat.screens.text import Line, Span, dotted, line, one_line, passage
 from hermes.chat.screens.unseen import seen
 from hermes.core import prompt_files, prompts
 from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
-from hermes.model.ask import folder_name
 from hermes.model.prompt import Prompt, Target
 
 _TITLE: Final = 60
@@ -45,16 +44,18 @@ def may_be_held(prompt: Prompt, now_s: float) -> bool:
 
 
 def origin(target: Target) -> Line:
-    """Return the names of the session, its project and its agent."""
-    return dotted([project(target.source), title(target), agent_at(target.agent_name, target.source)])
+    """Return the names of the session, its project and its agent, each once: a session may be named by its folder."""
+    names = [project(target.source), title(target), agent_at(target.agent_name, target.source)]
+    return dotted(dict.fromkeys(names))
 
 
 def title(target: Target) -> Span:
     """Return the title of a session, or the name of its folder; "a new session" if it does not exist yet."""
     source = target.source
-    folder = folder_name(source.directory) if source.session_id else ""
-    named = phrase(source.session_title or folder, _TITLE)
-    return named if named.text or source.session_id else Span("a new session")
+    named = phrase(source.session_title, _TITLE)
+    if named.text:
+        return named
+    return project(source) if source.session_id else Span("a new session")
 
 
 def called(target: Target) -> str:

@@ -69,8 +69,9 @@ def _listed(number: int, card: Card, wanted: Wanted, look: Look, now_s: float) -
     if wanted == "new":
         return line(f"{number} ", *dotted([phrase(_named(card, wanted), _NAME), who]))
     used = Span("running" if card.state == "busy" else clock(card.used_s, look, near_s=now_s))
-    named = phrase(_named(card, wanted), _NAME, "bold")
-    return line(f"{number} {_STATES[card.state]} ", *dotted([named, project(source), used, who]))
+    named, folder = phrase(_named(card, wanted), _NAME, "bold"), project(source)
+    names = [named] if folder.text == named.text else [named, folder]
+    return line(f"{number} {_STATES[card.state]} ", *dotted([*names, used, who]))
 
 
 def _named(card: Card, wanted: Wanted) -> str:

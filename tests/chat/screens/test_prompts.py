@@ -206,6 +206,15 @@ def test_a_session_without_a_title_is_named_by_its_folder() -> None:
         assert title(bare).text == "shop"
 
 
+def test_the_folder_of_a_session_is_named_once() -> None:
+    """Its name may be that of the session, too; or it is too long for the line."""
+    long, cut = "x" * 50, f"{'x' * 39}…"
+    for folder, named, said in (("shop", "", "shop"), ("shop", "shop", "shop"), (long, "", cut)):
+        source = replace(SOURCE, session_title=named, directory=f"/home/dev/{folder}")
+        drawn = shown(prompt_line(prompt("finished", target=replace(TARGET, source=source)), ASKED_S))
+        assert drawn == f"✅ Done\n{said} · OpenCode on laptop"
+
+
 def test_a_session_without_a_visible_name_can_be_chosen() -> None:
     """Telegram takes no empty button."""
     bare = replace(TARGET, source=replace(SOURCE, session_title="\u200b", directory="/"))

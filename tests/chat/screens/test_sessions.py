@@ -49,6 +49,13 @@ def test_a_list_of_sessions() -> None:
     )
 
 
+def test_the_folder_of_a_session_without_a_title_is_named_once() -> None:
+    """In a list, and in the last line of a card."""
+    page = session_list(Page("sessions", (named(1, ""),)), LOOK, ASKED_S)
+    assert "\n1 💤 **shop-api** · 18:10 · OpenCode on laptop\n" in shown(page)
+    assert shown(session_card(named(1, ""), (), LOOK)).split("\n")[1] == "shop-api · OpenCode on laptop"
+
+
 def test_the_other_lists() -> None:
     """Where a new session can begin, and what runs."""
     fresh = replace(TARGET, source=replace(SOURCE, session_id="", session_title=""))
