@@ -6,6 +6,7 @@ that could not be made, without the password.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import psycopg
@@ -36,6 +37,10 @@ _PROOF: Final = (
     "; if it has no TLS, or a certificate of its own, say so with tls or ca_file in [store] "
     "(`hermes setup --store-tls off`, `hermes setup --store-ca-file FILE`)"
 )
+_NOT_RUNNING: Final = "; see that its server runs, and that its address is right"
+_QUESTION: Final = "Is the server running"
+_MORE: Final = re.compile(rf" {_QUESTION}[^?]*\?| Multiple connection attempts failed\..*")
+"""More sentences of the client library: a question for people, and the failure of each address of the server."""
 _OF_CLASSES: Final = {
     "08": "the connection to the database broke; Hermes tries again",
     "28": "the database does not accept this user and password",
@@ -83,8 +88,10 @@ def _not_connected(words: str) -> str:
         return _OF_CLASSES["28"]
     if "no password supplied" in words:
         return _BARE_LOGIN
-    remedy = _PROOF if "SSL" in words or "certificate" in words else ""
-    return f"the database cannot be reached ({words}){remedy}"
+    remedy = _NOT_RUNNING if _QUESTION in words else ""
+    if "SSL" in words or "certificate" in words:
+        remedy = _PROOF
+    return f"the database cannot be reached ({_MORE.sub('', words)}){remedy}"
 
 
 def _quoted(error: psycopg.Error, address: Address) -> str:

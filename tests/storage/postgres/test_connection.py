@@ -65,6 +65,16 @@ def test_the_sentence_names_the_remedy(words: str, wanted: str) -> None:
     assert wanted in sentence(psycopg.OperationalError(f"connection failed: {words}"), ADDRESS)
 
 
+def test_a_server_that_does_not_run_is_one_sentence_with_a_remedy() -> None:
+    """The client library asks a question, and repeats itself if the server has several addresses."""
+    refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
+    asks = "\n\tIs the server running on that host and accepting TCP/IP connections?"
+    each = f"\nMultiple connection attempts failed. All failures were:\n- host: 'a': connection failed: {refused}{asks}"
+    wanted = f"the database cannot be reached ({refused}); see that its server runs, and that its address is right"
+    for more in (asks, f"{asks}{each}{each}"):
+        assert sentence(psycopg.OperationalError(f"connection failed: {refused}{more}"), ADDRESS) == wanted
+
+
 def test_a_password_is_not_shown() -> None:
     """Nor is an address that may have one in it."""
     assert "s3cret" not in repr(ADDRESS)
