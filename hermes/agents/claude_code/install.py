@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL, WAKE_MESSAGE, WAKE_SUMMARY
 from hermes.errors import ConfigError
-from hermes.storage.installed_files import interpreter, replace, saving
+from hermes.storage.installed_files import interpreter, remove_empty, replace, saving
 
 LONGEST_S: Final = 2147483
 """The longest timeout that Claude Code can use: its timers take less than 2^31 ms (24.8 days)."""
@@ -106,6 +106,7 @@ def uninstall(*, environ: Mapping[str, str]) -> list[str]:
             place.resolve().unlink()
     with saving(_kept(place)):
         _kept(place).unlink(missing_ok=True)
+    remove_empty(place.parent)
     done = "has no hooks of Hermes any more" if place.exists() else "was removed; it held nothing else"
     return [f"{place} {done}.", "A Claude Code that is running drops them at once; start it again if it does not."]
 

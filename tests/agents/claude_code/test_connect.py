@@ -92,6 +92,15 @@ def test_where_there_are_no_settings_they_are_made_and_go_away_again(home: Path)
     assert files(home) == set()
 
 
+def test_the_folder_that_was_made_for_them_goes_too(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the folders of other agents do; the home stays."""
+    monkeypatch.setenv("HOME", str(home))
+    place(home).parent.rmdir()
+    put(home)
+    take(home)
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "before",
     [
