@@ -43,6 +43,8 @@ _ID: Final = re.compile(r"msg_([0-9a-f]{12})")
 _BASE62: Final = string.digits + string.ascii_letters
 _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w./-]+)(?![\w@])")
 _WORDS: Final = 3000
+_LENT: Final = re.compile(r"prt_[0-9a-f]{12}\w{14}\d\da")
+"""The ids of the parts of a prompt of ours that has an agent for its own turn."""
 
 
 class Serving(Protocol):
@@ -134,26 +136,34 @@ class OpenCodePrompts:
         if not is_text and await self._has(session, record_id, source.directory):
             return
         for number, part in enumerate(prompt["parts"]):  # the model gets the parts in the order of their ids
-            part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}"
+            part["id"] = f"prt_{record_id.removeprefix('msg_')}{number:02}{'a' if 'agent' in prompt else ''}"
         chosen = {} if "agent" in prompt else await self._chosen(session, source.directory)
         body = {"messageID": record_id, **chosen, **prompt}
         timeout = FILES if content.files else CALL
         await self._api.call("POST", f"{session}/prompt_async", source.directory, body=body, timeout=timeout)
 
     async def _chosen(self, session: str, directory: str) -> dict[str, Any]:
-        """Return the agent and the model of the newest prompt of a session, which the terminal sends with the next one.
+        """Return the agent and the model of the newest prompt of a session, for its next one.
 
         Without them, OpenCode would take its default agent: a session that may only plan would begin to write files.
+        Prompts with an agent for their own turn do not count: commands of ours, and subagents. A command from the desk
+        looks like any other prompt.
         """
-        newest = await turns.newest_messages(self._api, f"{session}/message", directory)
-        info = newest[-1].info if newest else None
-        if info is not None and info.parent_id:
-            path = session + path_of("message", info.parent_id)
-            info = (await self._api.get(wire.TurnMessage, path, directory)).info
-        if info is None or not info.agent:
+        agents = {one.name: one for one in await self._agents(directory)}
+        messages = await self._newest(session, directory, _RECENT)
+        lent = {one.info.id for one in messages if any(_LENT.fullmatch(part.id) for part in one.parts)}
+        infos = [
+            one.info
+            for one in reversed(messages)
+            if one.info.agent and lent.isdisjoint({one.info.id, one.info.parent_id})
+        ]
+        infos = [one for one in infos if one.agent not in agents or _is_for_people(agents[one.agent])]
+        info = next((one for one in infos if one.role == "user"), infos[0] if infos else None)
+        if info is None:
             return {}
-        if all(one.name != info.agent for one in await self._agents(directory)):
-            raise AgentRefused("no such agent", said=f"the agent “{info.agent}” of this session is not there any more")
+        if info.agent not in agents:
+            gone = f"the agent “{info.agent}” of this session is not there any more; choose another one at the computer"
+            raise AgentRefused("no such agent", said=gone)
         model, chosen = info.model, {"agent": info.agent}
         if model is None:
             return chosen
@@ -253,6 +263,10 @@ def _knows(messages: Sequence[wire.TurnMessage], record_id: str) -> bool:
     """Tell whether these messages have the prompt, with its parts, or what came of it."""
     asked = turns.asked_by(messages)
     return any(asked[one.info.id] == record_id and (one.info.id != record_id or one.parts) for one in messages)
+
+
+def _is_for_people(agent: wire.Agent) -> bool:
+    return agent.mode != "subagent" and not agent.hidden
 
 
 def _is_subagent(agent: wire.Agent) -> bool:

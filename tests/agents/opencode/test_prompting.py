@@ -310,6 +310,27 @@ async def test_a_session_keeps_its_agent_and_its_model(
     assert not (own_project / "by-phone.txt").exists()
 
 
+async def test_a_command_lends_its_agent_to_no_other_prompt(
+    server: OpenCodeServer, opencode: OpenCode, own_project: Path
+) -> None:
+    """After a command of ours that builds, or is a subagent's, the session plans again."""
+    head = "---\ndescription: Do\n"
+    define(
+        own_project,
+        build=f"{head}agent: build\n---\n$ARGUMENTS",
+        sub=f"{head}agent: general\nsubtask: false\n---\n$ARGUMENTS",
+    )
+    talk = talk_in(server, opencode, own_project)
+    session = talk.source.session_id
+    opencode.prompt(session, [{"text": "Planned."}], agent="plan")
+    await asyncio.to_thread(opencode.final_text, session)
+    for name in ("build", "sub"):
+        await talk.done(prompt(word(), {"text": "Done."}), "command", name)
+        await talk.done(prompt(word(), {"text": "Done."}))
+    agents = [one["info"]["agent"] for one in opencode.messages(session) if one["info"]["role"] == "user"]
+    assert agents == ["plan", "build", "plan", "general", "plan"]
+
+
 async def test_a_session_whose_agent_is_gone_takes_no_prompt(
     server: OpenCodeServer, opencode: OpenCode, own_project: Path
 ) -> None:
@@ -325,7 +346,8 @@ async def test_a_session_whose_agent_is_gone_takes_no_prompt(
     record_id = (await talk.look()).next_id
     with pytest.raises(AgentRefused) as caught:
         await talk.way.send(talk.source, record_id, Content("text", word()))
-    assert caught.value.said == "the agent “reader” of this session is not there any more"
+    gone = "the agent “reader” of this session is not there any more; choose another one at the computer"
+    assert caught.value.said == gone
 
 
 # sights
