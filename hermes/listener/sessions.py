@@ -24,6 +24,11 @@ PATIENCE_S: Final = 7.0
 of it."""
 
 
+def is_recent(at_s: float, now_s: float) -> bool:
+    """Tell whether a tap to stop a turn still counts."""
+    return abs(now_s - at_s) < STOPS_S
+
+
 @dataclass(frozen=True, slots=True)
 class ListRequest:
     """A person's request for a list at `at_s` (epoch), and the message that said so.

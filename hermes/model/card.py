@@ -61,7 +61,8 @@ class Card:
       topic in which they wished so, 0 if in none. `about`: the question that this text answers too late, "" if none.
     - `typing`: the message that asks for that text; it goes when no text is awaited any more.
     - `is_muted`: its turns get no notices.
-    - `stop`: how far the wish to stop its turn has come; `stop_s`: when the person tapped for it last.
+    - `stop`: how far the wish to stop its turn has come; `sure_s`: when the person tapped for it first, 0 if an earlier
+      Hermes has not noted that; `stop_s`: when the person was sure of it.
     - `is_stale`: its state and the last words are to be read again.
     """
 
@@ -79,6 +80,7 @@ class Card:
     is_muted: bool = False
     stop: StopPhase = ""
     stop_s: float = 0.0
+    sure_s: float = 0.0
     is_stale: bool = False
     is_wanted: bool = False
     wanted_s: float = 0.0

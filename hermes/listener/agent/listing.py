@@ -13,7 +13,7 @@ from hermes.core.prompt_routing import is_in
 from hermes.core.prompts import LOOK_S
 from hermes.errors import AgentError, NotRunning, NotThere
 from hermes.listener.kept import Cards
-from hermes.listener.sessions import STOPS_S, USED_S, SessionLists
+from hermes.listener.sessions import USED_S, SessionLists, is_recent
 from hermes.model.card import Card, Listed
 from hermes.model.prompt import StopPhase
 from hermes.storage.store import Store
@@ -87,17 +87,14 @@ class Listing:
             await self._cards.change(card_id, lambda found: _looked_at(found, seen))
         elif card.stop == "sure":
             seen = card if has is None else await self._seen(card, has)
-            if seen.state == "busy" and self._is_recent(card):
+            if seen.state == "busy" and (not card.sure_s or is_recent(card.sure_s, self._lists.now())):
                 return LOOK_S
             await self._cards.change(card_id, _unasked)
         return None
 
-    def _is_recent(self, card: Card) -> bool:
-        return abs(self._lists.now() - card.stop_s) < STOPS_S
-
     async def _may_stop(self, card: Card) -> bool:
         """Tell whether the person's wish still counts."""
-        return self._is_recent(card) and not await self._store.is_phone_locked()
+        return is_recent(card.stop_s, self._lists.now()) and not await self._store.is_phone_locked()
 
     async def _is_stopped(self, card: Card, has: HasPrompts) -> bool:
         try:

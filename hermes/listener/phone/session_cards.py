@@ -21,7 +21,7 @@ from hermes.listener.kept import Kept
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.prompt_texts import PromptTexts
 from hermes.listener.phone.topics import Topics
-from hermes.listener.sessions import ID, PATIENCE_S, STOPS_S, ListRequest
+from hermes.listener.sessions import ID, PATIENCE_S, ListRequest, is_recent
 from hermes.model.actions import Action, Back, ListPage, Mute, ShowCard, StopTurn, WriteTo
 from hermes.model.card import Card, Listed, Wanted
 from hermes.model.events import Tap, Text
@@ -256,7 +256,7 @@ class SessionCards:
             return hints.TOASTS["page_changed"]
         now_s = self._entries.now()
         card = await self._card(Listed(target, "busy", now_s))
-        await self._cards.change(card.id, lambda found: self._wanted(replace(found, stop="sure", stop_s=now_s)))
+        await self._cards.change(card.id, lambda found: self._wanted(replace(found, stop="sure", sure_s=now_s)))
         return hints.TOASTS["sure"]
 
     def _wanted(self, card: Card) -> Card:
@@ -266,17 +266,17 @@ class SessionCards:
 
     async def _stop(self, card: Card, tap: Tap, *, is_sure: bool) -> str:
         now_s = self._entries.now()
-        if not is_sure:
+        if is_sure and card.stop != "sure":
+            return hints.TOASTS["page_changed"]
+        if not is_sure or not is_recent(card.sure_s, now_s):
             is_elsewhere = card.shown != tap.message_id  # a list, or an older card: the newest one may be far above
 
             def asked(found: Card) -> Card:
-                sure = replace(found, stop="sure", stop_s=now_s)
+                sure = replace(found, stop="sure", sure_s=now_s)
                 return replace(sure, is_wanted=True, wanted_s=now_s) if is_elsewhere else sure
 
             await self._cards.change(card.id, asked)
             return hints.TOASTS["sure"]
-        if card.stop != "sure" or abs(now_s - card.stop_s) >= STOPS_S:
-            return hints.TOASTS["page_changed"]
         await self._cards.change(card.id, lambda found: replace(found, stop="asked", stop_s=now_s))
         return "Stopping"
 
