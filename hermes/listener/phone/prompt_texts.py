@@ -117,14 +117,14 @@ class PromptTexts:
                 return True
             case _:
                 replied = prompt_routing.replied_to(text, self.sessions())
-                return replied is not None and self.refuse_project(replied.source, text)
+                if replied is None or not self.is_left_out(replied.source):
+                    return False
+                self._messenger.say(hints.other_projects(self._messenger.machine), reply_to=text.message_id)
+                return True
 
-    def refuse_project(self, source: Source, text: Text) -> bool:
-        """Say so if this session is in a project to which the phone may not write; tell whether it is."""
-        is_refused = self.is_on and not prompt_routing.is_in(source, self._projects)
-        if is_refused:
-            self._messenger.say(hints.other_projects(self._messenger.machine), reply_to=text.message_id)
-        return is_refused
+    def is_left_out(self, source: Source) -> bool:
+        """Tell whether this session is in a project to which the phone may not write, although it may to others."""
+        return self.is_on and not prompt_routing.is_in(source, self._projects)
 
     def plain_target(self, text: Text) -> Target | None:
         """Return the session to which a plain text goes because of its topic alone, None if there is none."""

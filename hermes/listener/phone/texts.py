@@ -102,8 +102,8 @@ class Texts:
                 return True
             case routing.Tell("settled"):
                 closed = await self._entries.closed_with_code(routing.replied_code(text))
-                if closed is not None and self.prompts.refuse_project(closed.ask.source, text):
-                    return True
+                if closed is not None and self.prompts.is_left_out(closed.ask.source):
+                    return False
                 return await self.prompts.offer(text, first=None if closed is None else self._asking(closed))
             case routing.Tell("none_open" | "how_to_answer"):
                 return await self.prompts.offer(text)

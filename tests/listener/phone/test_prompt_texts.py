@@ -987,7 +987,7 @@ async def test_what_was_allowed_ends_with_the_configuration(desk: Desked, shop: 
 
 
 async def test_a_reply_to_a_project_that_is_left_out_is_offered_to_no_other_one(desk: Desked, shop: Source) -> None:
-    """The person reads why; so does one who replies to a question of it that is over."""
+    """The person reads why; one who replies to a question of it that is over reads that."""
     home = desk.home
     await desk.again(prompts={"enabled": True, "projects": ["shop"]})
     await desk.notice(shop)
@@ -1001,7 +1001,7 @@ async def test_a_reply_to_a_project_that_is_left_out_is_offered_to_no_other_one(
     await home.put_away()
     await home.closed()
     text = home.person.write("take MySQL", to=await home.person.sees("SQLite"))
-    await until(lambda: [one for one in home.person.shown() if one.reply_to == text and "Not sent:" in one.text], "why")
+    await until(lambda: [one for one in home.person.shown() if one.reply_to == text and "no more" in one.text], "why")
     assert not desk.prompts()
 
 
