@@ -18,6 +18,8 @@ from hermes.model.entry import Entry, Timing
 GRACE_S: Final = 600.0
 """After the clock stood still, a person has at least this long to answer."""
 LONGEST_CALL_S: Final = 900.0
+IN_TIME: Final = 0.9
+"""A final call is in time if this part of its time is left when it is sent."""
 GAP_COUNTS_S: Final = 0.001
 """`begin_after` starts this much after an open ask, so that the gap lies between that ask and all later ones."""
 LONGEST_TICK_S: Final = 30.0
@@ -205,15 +207,16 @@ class AnswerTimes:
         return replace(begun, expires_at=end_at, until_s=entry.timing.until_s) if is_longer else begun
 
     def called(self, timing: Timing) -> Timing:
-        """Return the timing of an ask whose final call was just sent: the end is as far from it as if it was in time.
+        """Return the timing of an ask whose final call was just sent: the end moves if the call was sent late.
 
-        Telegram may have refused the call for longer than the time that was left.
+        Telegram may have refused it for longer than the time that was left.
         """
         left_s, lead_s = self.clock.left_s(timing), call_lead_s(timing)
-        if left_s is None or left_s >= lead_s:
+        if left_s is None or timing.expires_at is None or timing.set_at is None or left_s >= lead_s * IN_TIME:
             return timing
-        until_s = None if self.is_quiet() else self._now() + lead_s
-        return replace(timing, expires_at=self.clock.counted_s + lead_s, until_s=until_s)
+        end_at, until_s = self.clock.counted_s + lead_s, None if self.is_quiet() else self._now() + lead_s
+        set_at = timing.set_at + end_at - timing.expires_at  # the whole time, and so the lead, stays as it was
+        return replace(timing, set_at=set_at, expires_at=end_at, until_s=until_s)
 
     @property
     def post_after_s(self) -> float:

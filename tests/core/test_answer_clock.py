@@ -84,16 +84,18 @@ def test_an_ask_expires_by_answerable_time_alone(clock: AnswerableClock, watch: 
 
 
 def test_a_final_call_that_is_sent_late_leaves_its_whole_time(clock: AnswerableClock, watch: Watch) -> None:
-    """A person must be able to react to it; the time of an ask that was touched meanwhile stays as it is."""
+    """A person must be able to react to it, also a second time; one that is in time moves nothing."""
     times = AnswerTimes(clock, ttl_s=300, now=lambda: 110.0)
     asked = posted(clock, 300)
-    run(clock, watch, 500)
-    late = times.called(replace(asked.timing, called=True))
-    assert (clock.left_s(late), late.until_s) == (100.0, 210.0)
-    assert (
-        due(replace(asked, timing=late, phone=replace(asked.phone, sides=(Side("final_call", 9),))), clock, None)
-        is None
-    )
+    run(clock, watch, 205)
+    assert times.called(asked.timing) == asked.timing
+    run(clock, watch, 300)
+    late = times.called(asked.timing)
+    assert (clock.left_s(late), late.until_s, call_lead_s(late)) == (100.0, 210.0, 100.0)
+    sent = replace(asked, timing=replace(late, called=True), phone=replace(asked.phone, sides=(Side("final_call", 9),)))
+    assert due(sent, clock, None) is None
+    run(clock, watch, 50)
+    assert clock.left_s(times.called(late)) == 100.0
     for touched in (times.touched(asked, 0.0), times.touched(asked, math.inf)):
         assert times.called(touched) == touched
 
