@@ -184,10 +184,10 @@ def wait(
         watch = Watch(hook, wait_id, released, nudge, told, rest, place=place)
         outcome = watch.outcome()
         if outcome == "receipt" and stay:
-            _report(hook, outcome, wait_id, nudge)
+            with contextlib.suppress(*([OSError] if hook.ours else [])):  # the answer is printed: nothing takes it back
+                _report(hook, outcome, wait_id, nudge)
             outcome = watch.left()
-        if not place.is_taken:
-            outcome = None  # the listener does not know the ask, so there is nothing to report
+        outcome = outcome if place.is_taken else None  # nothing is reported of an ask that the listener does not know
     except (Refused, OSError) as error:
         if isinstance(error, OSError) and not hook.ours:
             raise  # the plugin of the agent starts the hook again

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -442,6 +443,25 @@ def test_an_answer_from_the_desk_counts_where_it_cannot_be_kept(tmp_path: Path) 
         process.stdin.write(b'{"answers": [["SQLite"]]}\n')
         process.stdin.flush()
         assert json.loads(left(process)) == {"kind": "desk"}
+    assert len(spool.listing(desk.store)) == 1
+    spool.close_socket(bound)
+
+
+@ON_A_FULL_DISK
+def test_an_answer_that_was_printed_is_not_taken_back(tmp_path: Path) -> None:
+    """Its receipt finds no room; the hook stays all the same, until its program ends it."""
+    desk = Desk(tmp_path)
+    bound = spool.listen_socket(desk.store)
+    stays = replace(GENERIC, options=(*GENERIC.options, "--wait", "--stay"))
+    with hooked(desk, stays) as process:
+        until(lambda: spool.listing(desk.store), 30, "the question")
+        (wait_id,) = spool.waited_for(desk.store)
+        resize(process, 0)
+        spool.put_answer(desk.store, wait_id, "x")
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"x\n"
+        process.terminate()
+        assert left(process) == b""
     assert len(spool.listing(desk.store)) == 1
     spool.close_socket(bound)
 
