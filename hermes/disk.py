@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Place = str | os.PathLike[str]
 
+NO_BYTES = 10_000_000
+"""With less free space than this, nothing can be saved soon."""
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _READ_BYTES = 1 << 20
 _FOLDER_MODE = 0o700

@@ -164,8 +164,11 @@ def _why(cause: BaseException | None) -> str:
                 cause = first
                 continue
             case ssl.SSLError():
-                why = getattr(cause, "verify_message", "") or (cause.reason or "").replace("_", " ").lower()
-                return f": TLS, {why}"
+                why = (
+                    getattr(cause, "verify_message", "")
+                    or (getattr(cause, "reason", None) or "").replace("_", " ").lower()
+                )
+                return f": TLS, {why}" if why else ": TLS"
             case socket.gaierror():
                 return f": {cause.strerror}"
             case OSError(errno=int(number)):

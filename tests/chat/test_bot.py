@@ -6,6 +6,7 @@ import json
 import logging
 import pkgutil
 import socket
+import ssl
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -598,6 +599,7 @@ async def test_a_certificate_that_nobody_knows_is_told(tmp_path: Path) -> None:
         (socket.gaierror(-2, "Name or service not known"), ": Name or service not known"),
         (ExceptionGroup("both", [OSError(113, "[::1] of /bot"), OSError(111, "x")]), ": No route to host"),
         (OSError("All connection attempts failed"), ""),
+        (ssl.SSLCertVerificationError(1, "bad"), ": TLS"),
     ],
 )
 async def test_why_there_is_no_connection(cause: Exception, why: str) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 
 from hermes import disk
 from hermes.commands.doctor.finding import Area, Around, Finding, close_to_others
-from hermes.commands.status.survey import NO_BYTES
 from hermes.config.reading import open_to_others
 from hermes.errors import StoreError
 from hermes.storage.home import is_usable
@@ -90,7 +89,7 @@ def _space(around: Around) -> list[Finding]:
 
 def _room(free: int) -> Finding:
     seen = f"{free // _MB:,} MB are free"
-    if free < NO_BYTES:
+    if free < disk.NO_BYTES:
         return AREA.broken("space", seen, "free some: nothing can be saved soon")
     return AREA.warning("space", seen, "free some") if free < LITTLE_BYTES else AREA.good("space", seen)
 

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 from hermes import __version__, disk
 from hermes.agents.http import Api
@@ -30,9 +30,6 @@ from hermes.model.entry import Entry
 from hermes.model.machine import Machine
 from hermes.storage import process_lock
 from hermes.storage.store import Store
-
-NO_BYTES: Final = 10_000_000
-"""With less free space than this, nothing can be saved soon."""
 
 Health = Callable[[OpenCode], Awaitable[str]]
 """Return the version of this server. Raises AgentError, whose text says what is wrong."""
@@ -241,11 +238,15 @@ def _store_trouble(root: Path) -> str:
     """Return why nothing can be saved in this folder, or "". Write nothing there: `--watch` looks every second."""
     if (closed := disk.closed_above(root / "pending")) is not None:
         return f"nothing can be saved in {root}: {closed} is not a folder that you may write to"
-    return _little_room(root, shutil.disk_usage(root).free) if disk.is_there(root) else ""
+    try:
+        free = shutil.disk_usage(root).free
+    except OSError:  # it was not made yet, or was removed a moment ago
+        return ""
+    return _little_room(root, free)
 
 
 def _little_room(root: Path, free: int) -> str:
-    return "" if free >= NO_BYTES else f"nothing can be saved in {root} soon: {free // 1_000_000} MB are free"
+    return "" if free >= disk.NO_BYTES else f"nothing can be saved in {root} soon: {free // 1_000_000} MB are free"
 
 
 def _about_log(file: Path) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hermes import __version__
+from hermes import __version__, disk
 from hermes.agents.questions import with_permission
 from hermes.commands.status import survey
 from hermes.commands.status.survey import Health, Status, ask_health, gather, to_json
@@ -327,7 +327,7 @@ async def test_a_file_that_cannot_be_reached_is_told_and_hides_nothing_else(stor
 async def test_a_disk_without_room_is_wrong(store: FileStore) -> None:
     """Answers would be lost while `--check` says that all is well. Enough room is not mentioned."""
     root = store.home.root
-    assert survey._little_room(root, survey.NO_BYTES) == ""
+    assert survey._little_room(root, disk.NO_BYTES) == ""
     trouble = f"nothing can be saved in {root} soon: 5 MB are free"
     assert survey._little_room(root, 5_999_999) == trouble
     await store.save_chat(ChatMemory(987654321, last_poll_s=NOW_S))
