@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 import hermes
 from hermes.commands import every_day, first_steps, running, store, streams
@@ -19,7 +20,32 @@ FAILED: Final = 1
 WRONG: Final = 2
 TAKEN: Final = 3
 
+
+class _Command(TyperCommand):
+    """A command whose help names no type beside a flag: typer would write <bool>, as if a value were to follow."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with --help."""
+        return _without_types(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """The same for a group of commands."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with --help."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(params: list[Any]) -> list[Any]:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Answer your coding agent's questions from your phone.",
     no_args_is_help=True,
     add_completion=True,
@@ -28,7 +54,10 @@ app = typer.Typer(
 )
 for part in (first_steps, every_day, running):
     app.add_typer(part.app)
-app.add_typer(store.app, name="store", rich_help_panel="Several machines")
+app.add_typer(store.app, name="store", cls=_Group, rich_help_panel="Several machines")
+for part in (first_steps, every_day, running, store):
+    for command in part.app.registered_commands:
+        command.cls = _Command
 
 
 def _version(wanted: bool) -> None:

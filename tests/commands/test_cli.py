@@ -108,6 +108,15 @@ def test_a_wrong_configuration_is_one_sentence(
     assert "does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [(), ("setup",), ("listen",), ("store",), ("store", "add"), ("demo",)])
+def test_a_flag_takes_no_value(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Its help names none, also that of --help."""
+    assert run(*command, "--help") == 0
+    shown = capsys.readouterr().out
+    assert "--help" in shown
+    assert "bool" not in shown.lower()
+
+
 def test_the_setup_names_every_agent_that_it_connects(capsys: pytest.CaptureFixture[str]) -> None:
     """In its help."""
     assert run("setup", "--help") == 0
