@@ -47,8 +47,11 @@ class Home:
         self._runs = 0
 
     def environ(self, **extra: str) -> dict[str, str]:
-        """Return the whole environment of a process in this home; it calls nobody but its model."""
-        return {
+        """Return the whole environment of a process in this home; it calls nobody but its model.
+
+        A variable that `extra` has empty is left out.
+        """
+        variables = {
             "HOME": str(self.path),
             "TMPDIR": str(self.path / "tmp"),
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -70,6 +73,7 @@ class Home:
             **self.extra,
             **extra,
         }
+        return {name: value for name, value in variables.items() if value}
 
     def run(self, steps: Steps, *words: str, key: str = "desk") -> Proc:
         """Let the model take these steps without a terminal (`-p`)."""

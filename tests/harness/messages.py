@@ -1,7 +1,7 @@
 """The scripted model behind Anthropic's Messages API, on loopback: the steps of `hermes.sandbox.model_server`.
 
 Only a request that brings tools is a turn of the script; what an agent asks besides (a title, a summary) gets one
-short text.
+short text, in the JSON that Claude Code wants of a title.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MessagesModel(ScriptedModel):
     def answer(self, body: Json) -> Step:
         """Take one request in and return the turn that answers it. Raises ScriptError."""
         if not body.get("tools"):
-            return Step(text="A scripted session")
+            return Step(text='{"title": "A scripted session"}')
         self._latest = json.dumps(body.get("messages"), ensure_ascii=False)
         tools = [{"function": {"name": tool.get("name", "")}} for tool in body["tools"]]
         return self.play({"messages": list(as_chat(body.get("messages") or ())), "tools": tools})

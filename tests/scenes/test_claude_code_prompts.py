@@ -414,3 +414,21 @@ def test_with_prompts_off_no_hook_waits(stage: Stage, home: Home, desk: Any) -> 
     stage.ended("✅ shop-api is done")
     assert not waiting(stage)
     assert not hooks_of(claude.proc.pid)
+
+
+def test_a_session_is_named_by_its_title(stage: Stage, home: Home, desk: Any) -> None:
+    """First by the one that Claude Code made, then by the one that its person gave it; a question has it, too."""
+    home.extra["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = ""
+    claude = desk({"text": "Both tests pass now."})
+    first = stage.ended("Both tests pass now.")
+    (record,) = home.path.glob(".claude/projects/*/*.jsonl")
+    until(lambda: '"ai-title"' in record.read_text(), PATIENCE_S, "a title of Claude Code's own")
+    stage.phone.write(script([{"text": "Tested again."}], "made"), reply_to=first)
+    second = stage.ended("✅ A scripted session is done")
+    claude.wait_screen("Tested again.")
+    claude.send("/rename Fix the build")
+    claude.wait_screen("/rename Fix the build")
+    claude.send(ENTER)
+    claude.wait_screen("Session renamed to: Fix the build")
+    stage.phone.write(script([asks(COLOUR)], "given"), reply_to=second)
+    stage.asked("shop-api · Fix the build · Claude Code on ")

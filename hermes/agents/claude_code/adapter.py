@@ -15,7 +15,8 @@ asks still waits. If the turn ends before, what was typed begins a turn of its o
 prompt from the phone comes into the next step, too, and is told then; or it begins a turn. So does a background task,
 when it has ended. No payload has a time: the inbox adds it. The hook adds `from_phone` (this prompt is one from the
 phone, see `install`), `goes_on` (it is the news of a background task), `began` (when the turn that ends began, in epoch
-milliseconds) and `nobody_there` (see `shape`). Its `cwd` is the folder in which Claude Code was started.
+milliseconds), `title` (of the session, see `transcript`) and `nobody_there` (see `shape`). Its `cwd` is the folder in
+which Claude Code was started.
 """
 
 from __future__ import annotations
@@ -82,11 +83,14 @@ def _asked(record: Record, machine: str) -> Signal:
     tool, given = _call(record)
     event = text_of(record, "hook_event_name", "payload")
     session_id, root_id = _session(record), id_of(record, "session_id", "payload")
+    is_root, title = session_id == root_id, words_of(record, "title", "payload")
     source = Source(
         agent=AGENT,
         machine=machine,
         session_id=session_id,
-        root_id="" if session_id == root_id else root_id,
+        session_title=title if is_root else "",
+        root_title="" if is_root else title,
+        root_id="" if is_root else root_id,
         directory=words_of(record, "cwd", "payload"),
         request_id=id_of(record, "id", "payload"),
         call_id=_call_id(record, tool, given),
@@ -177,8 +181,8 @@ def _ended(record: Record, machine: str) -> Signal:
     turn_id, words = words_of(record, "prompt_id", "payload"), words_of(record, "last_assistant_message", "payload")
     if not turn_id or record.get("agent_id") is not None:
         return _over(record, machine)
-    directory = words_of(record, "cwd", "payload")
-    source = Source(agent=AGENT, machine=machine, session_id=_session(record), directory=directory)
+    directory, title = words_of(record, "cwd", "payload"), words_of(record, "title", "payload")
+    source = Source(AGENT, machine, _session(record), directory, session_title=title)
     began_s = moment_of(record, "began", "payload") if "began" in record else None
     turn = Turn(source, capabilities.agent_name, turn_id, began_s, 0.0, nobody_there=_is_nobody_there(record))
     if text_of(record, "hook_event_name", "payload") == "Stop":

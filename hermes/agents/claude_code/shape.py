@@ -33,10 +33,10 @@ def prompt_place(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> 
     is_at_desk = environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
     if not is_at_desk or payload.get("agent_id") is not None:
         return None
-    directory, record = folder_of(payload, environ), str(payload.get("transcript_path") or "")
+    directory, record = folder_of(payload, environ), _record(payload)
     begins = payload["hook_event_name"] == "SessionStart"
     resumed = begins and payload.get("source") == "resume"
-    return PromptPlace(payload["session_id"], directory, record=record, begins=begins, resumed=resumed)
+    return PromptPlace(payload["session_id"], directory, _title(payload), record, begins=begins, resumed=resumed)
 
 
 def folder_of(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> str:
@@ -61,6 +61,8 @@ def adds(payload: "Mapping[str, Any]", environ: "Mapping[str, str]") -> "dict[st
         found["goes_on"] = True
     if event in ASKS | ENDS and is_nobody_there(environ):
         found["nobody_there"] = True
+    if event in ASKS | ENDS and (title := _title(payload)):
+        found["title"] = title
     if event in ENDS and 0 < (began_s := _began_s(payload)) <= time.time():
         found["began"] = began_s * 1000
     return found
@@ -70,10 +72,21 @@ def _began_s(payload: "Mapping[str, Any]") -> float:
     """Return when the turn that ends began (epoch), 0 if the record of its session does not tell."""
     from hermes.agents.claude_code.transcript import began_at  # noqa: PLC0415 (only the end of a turn needs it)
 
-    record, prompt_id = payload.get("transcript_path"), payload.get("prompt_id")
-    if not (isinstance(record, str) and isinstance(prompt_id, str)):
-        return 0.0
-    return began_at(record, prompt_id) or 0.0
+    prompt_id = payload.get("prompt_id")
+    return began_at(_record(payload), prompt_id) or 0.0 if isinstance(prompt_id, str) else 0.0
+
+
+def _title(payload: "Mapping[str, Any]") -> str:
+    """Return the title of the session, of a subagent that of its root session; "" if the record does not tell."""
+    from hermes.agents.claude_code.transcript import title_of  # noqa: PLC0415 (news of a call needs it not)
+
+    return title_of(_record(payload))
+
+
+def _record(payload: "Mapping[str, Any]") -> str:
+    """Return the path of Claude Code's own record of the session, "" if it is not told."""
+    path = payload.get("transcript_path")
+    return path if isinstance(path, str) else ""
 
 
 def is_nobody_there(environ: "Mapping[str, str]") -> bool:

@@ -1,21 +1,23 @@
-"""Claude Code's own record of a session tells what no hook does: which turn was interrupted, and when each one began.
+"""Claude Code's own record of a session tells what no hook does.
 
-It has a line of JSON for each message. That of the first message of a turn has the id of its prompt; so have some
-others. Seen with 2.1.330.
+That is: which turn was interrupted, when each turn began, and the title of the session. The record has a line of JSON
+for each message. That of the first message of a turn has the id of its prompt; so have some others. Further lines hold
+the titles, some of them several times. Seen with 2.1.330.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any, BinaryIO, Final
 
 _READ_BYTES: Final = 65536
 _INTERRUPTED: Final = "[Request interrupted by user"
+_TITLE_CHARACTERS: Final = 200
 
 
 def interrupted_at(path: str | Path) -> float | None:
@@ -43,6 +45,21 @@ def began_at(path: str | Path, prompt_id: str) -> float | None:
         return None
 
 
+def title_of(path: str | Path) -> str:
+    """Return the title that a person gave the session (`/rename`), else the one that Claude Code made; "" without."""
+    titles: dict[str, str] = {}
+    try:
+        with _opened(path) as file:
+            for line in file:
+                entry = _entry(line) if b'-title"' in line else {}
+                title = entry.get("customTitle", entry.get("aiTitle"))
+                if isinstance(title, str):
+                    titles[str(entry.get("type"))] = title[:_TITLE_CHARACTERS]
+    except (OSError, ValueError):
+        return ""
+    return titles.get("custom-title") or titles.get("ai-title", "")
+
+
 def _opened(path: str | Path) -> BinaryIO:
     """Open another program's path; a pipe without a writer holds nobody up."""
     return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
@@ -65,6 +82,8 @@ def _text(entry: dict[str, Any]) -> str:
 
 
 def _time(entry: dict[str, Any]) -> float | None:
+    from datetime import datetime  # noqa: PLC0415 (an ask needs only the title)
+
     try:
         return datetime.fromisoformat(str(entry.get("timestamp"))).timestamp()
     except ValueError:

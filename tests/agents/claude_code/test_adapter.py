@@ -157,6 +157,30 @@ def test_the_end_of_a_turn_says_when_it_began(tmp_path: Path) -> None:
     assert told.turn.began_s == 1795571424.767
 
 
+def test_an_ask_and_an_end_name_their_session(tmp_path: Path) -> None:
+    """The hook finds the title in Claude Code's record. A subagent's ask has that of its root session."""
+    record = tmp_path / "record.jsonl"
+    record.write_text('{"type":"custom-title","customTitle":"Fix the build"}\n')
+    assert SHAPE.prompts is not None
+    for event in ("PermissionRequest", "PreToolUse", "Stop", "StopFailure"):
+        told = {"hook_event_name": event, "transcript_path": str(record)}
+        assert SHAPE.prompts.adds(told, {}) == {"title": "Fix the build"}
+        assert SHAPE.prompts.adds(told | {"transcript_path": str(tmp_path / "none")}, {}) == {}
+    place = prompt_place(
+        {"hook_event_name": "SessionStart", "session_id": "ses_1", "transcript_path": str(record)},
+        {"CLAUDE_CODE_ENTRYPOINT": "cli"},
+    )
+    assert place is not None
+    assert (place.title, place.record) == ("Fix the build", str(record))
+    own = asked("PermissionRequest-one", title="Fix the build").source
+    assert (own.session_title, own.root_title) == ("Fix the build", "")
+    subagents = asked("PermissionRequest-one", title="Fix the build", agent_id="a1").source
+    assert (subagents.session_title, subagents.root_title) == ("", "Fix the build")
+    ended = signal("Stop", title="Fix the build")
+    assert isinstance(ended, TurnEnded)
+    assert ended.turn.source.session_title == "Fix the build"
+
+
 @pytest.mark.parametrize(
     ("now", "first", "folder"),
     [

@@ -1,4 +1,4 @@
-"""The end of Claude Code's record of a session says whether its last turn was interrupted."""
+"""Claude Code's record of a session tells which turn was interrupted, when each one began, and the title."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hermes.agents.claude_code.transcript import began_at, interrupted_at
+from hermes.agents.claude_code.transcript import began_at, interrupted_at, title_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,6 +58,7 @@ def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("none.jsonl", "", "empty.jsonl", "pipe"):
         assert began_at(tmp_path / name, "id_1") is None
+        assert title_of(tmp_path / name) == ""
     assert interrupted_at(tmp_path / "pipe") is None
 
 
@@ -72,3 +73,28 @@ def test_the_first_line_of_a_prompt_tells_when_its_turn_began(tmp_path: Path) ->
     assert began_at(record, "id_3") is None
     record.write_text('"promptId":"id_1"')
     assert began_at(record, "id_1") is None
+
+
+OWN = json.dumps({"type": "custom-title", "customTitle": "Fix the build", "sessionId": "s"}, separators=(",", ":"))
+MADE = json.dumps({"type": "ai-title", "aiTitle": "Check the tests", "sessionId": "s"}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([MADE], "Check the tests"),
+        ([MADE.replace("Check", "Run"), NEWS, MADE], "Check the tests"),
+        ([OWN, MADE], "Fix the build"),
+        ([OWN, MADE, OWN.replace("Fix the build", "")], "Check the tests"),
+        ([OWN.replace("Fix", "F" * 300)], "F" * 200),
+        ([entry(OWN), json.dumps({"type": "user", "input": {"type": "custom-title"}})], ""),
+        (['"-title"', '{"type":"ai-title","aiTitle":7}', '{"type":["x-title"],"aiTitle":"y"}', '{-title"'], ""),
+        ([], ""),
+    ],
+)
+def test_a_title_of_the_person_counts_before_one_of_claude_codes_own(
+    tmp_path: Path, lines: list[str], title: str
+) -> None:
+    """The last of each kind; what a message says about titles is a text."""
+    (tmp_path / "record.jsonl").write_text("\n".join(lines))
+    assert title_of(tmp_path / "record.jsonl") == title
