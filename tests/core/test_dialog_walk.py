@@ -151,7 +151,7 @@ def reachable(an_ask: Ask) -> Iterator[tuple[State, Event, State]]:
                 queue.append(there)
 
 
-LONG_WALKS = ("two questions", "one multiple")
+LONG_WALKS = ("two questions", "one multiple", "no text allowed", "a permission that is not given for good")
 
 
 @pytest.fixture(params=[pytest.param(one, marks=[pytest.mark.long] * (one in LONG_WALKS)) for one in SMALL_ASKS])

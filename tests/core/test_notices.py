@@ -341,6 +341,7 @@ def moves(notice: Notice) -> Iterator[Notice]:
         yield notices.without_buttons(notice, order.shown)
 
 
+@pytest.mark.long
 def test_a_turn_is_posted_once_at_most_whatever_happens() -> None:
     """The walk follows the turns that were posted beside each state, in every order of events."""
     start: tuple[Notice, tuple[str, ...]] = (NEW, ())

@@ -53,6 +53,7 @@ def fitting(entry: Entry) -> Entry:
     return replace(entry, state=replace(entry.state, outcome=replace(outcome, answers=())))
 
 
+@pytest.mark.long
 @unhurried
 @given(values_of(Entry).map(fitting))
 def test_every_entry_is_read_as_it_was_written(entry: Entry) -> None:

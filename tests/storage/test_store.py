@@ -542,6 +542,7 @@ def test_everything_is_closed_to_others_whatever_the_umask(tmp_path: Path, clock
 # --- several processes, and their deaths ---------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_four_writers_lose_no_change(store: FileStore, root: Path) -> None:
     """Each change is made to what the one before left."""
     at_once(store.create(an_entry()))

@@ -208,6 +208,7 @@ def day_of(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d")
 
 
+@pytest.mark.long
 def test_the_store_of_files_behaves_like_a_dictionary() -> None:
     """Whatever is done, also if files are damaged."""
     run_state_machine_as_test(FilesMachine, settings=settings(FEW, max_examples=20, stateful_step_count=25))

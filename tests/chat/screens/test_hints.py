@@ -107,6 +107,7 @@ def test_every_end_has_a_word() -> None:
     assert toast(refused, Toast("settled"), LOOK) == "Already refused"
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(entries.hostile(), st.sampled_from(get_args(ToastKind)), entries.wild, entries.looks)
 def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, text: str, look: Look) -> None:
@@ -116,6 +117,7 @@ def test_a_toast_is_short_whatever_it_speaks_of(asked: Entry, kind: ToastKind, t
     assert "\n" not in said
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(entries.hostile(), st.sampled_from(HINTS), entries.looks, st.integers(0, 99))
 def test_a_hint_is_within_telegrams_limits(asked: Entry, kind: hints.HintWord, look: Look, count: int) -> None:

@@ -272,6 +272,7 @@ def hostile(draw: st.DrawFn) -> Prompt:
     )
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(hostile(), entries.moments, st.booleans())
 def test_every_line_is_within_telegrams_limits(one: Prompt, now_s: float, is_locked: bool) -> None:

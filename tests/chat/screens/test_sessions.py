@@ -234,6 +234,7 @@ def test_no_command_is_copied_that_is_not_known_or_safe(resumes: str, source: di
     entries.looks,
     entries.moments,
 )
+@pytest.mark.long
 def test_every_list_is_within_telegrams_limits(
     wanted: Wanted,
     listed: tuple[Card, ...],
