@@ -106,7 +106,18 @@ def checked_url(
         raise ValueError("has a '#' in it")
     if parts.query and not query:
         raise ValueError("has a '?' in it")
+    if not (text.isascii() and text.isprintable()):
+        _check_signs(text)
     return text.rstrip("/")
+
+
+def _check_signs(url: str) -> None:
+    import httpx  # noqa: PLC0415 (takes long, and next to no URL needs it)
+
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL:  # each request to it would raise that, and not an error of the network
+        raise ValueError("is not a URL") from None
 
 
 def is_here(url: str) -> bool:

@@ -212,6 +212,7 @@ WRONG = [
         "opencode has two servers of one name; it",
     ),
     ('[[opencode]]\nurl = "http://[a"', "[[opencode]] number 1, url is not a URL; it must be"),
+    ('[[opencode]]\nurl = "http://\u0300a"', "[[opencode]] number 1, url is not a URL; it must be"),
     ('[[opencode]]\nurl = "http://a?b"', "[[opencode]] number 1, url has a '?' in it; it must be"),
     ('[[opencode]]\nurl = "http://a#b"', "[[opencode]] number 1, url has a '#' in it; it must be"),
     (
