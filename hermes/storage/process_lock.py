@@ -153,14 +153,18 @@ def stop(path: Path, *, longest_s: float = STOPS_S) -> Holder | None:
     Return that process, or None if no process held the lock.
 
     Raises:
-        Held: the file does not name the process id, the process is another user's, or it still holds the lock after
-            `longest_s`.
+        Held: the file does not name the process id, the process is another user's or in another container, or it still
+            holds the lock after `longest_s`.
     """
     found = holder(path)
     if found is None:
         return None
     if not found.pid:
         raise Held(f"another process holds {path}, and does not tell its process id; `fuser {path}` says which one")
+    if not _is_open_in(found.pid, path):
+        if holder(path) != found:
+            return found  # it has just ended
+        raise Held(f"{found} holds {path} in another container, where process ids are others; stop it there")
     try:
         os.kill(found.pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -173,6 +177,26 @@ def stop(path: Path, *, longest_s: float = STOPS_S) -> Holder | None:
             return found
         time.sleep(_LOOK_S)
     raise Held(f"{found} was asked to end, and did not within {longest_s:g} s; end it with `kill -9 {found.pid}`")
+
+
+def _is_open_in(pid: int, path: Path) -> bool:
+    """Tell whether a process has this file open; True if the system does not tell it.
+
+    A container that shares the folder counts its processes by itself: here, another process may have the same id.
+    """
+    opened = Path(f"/proc/{pid}/fd")
+    try:
+        return any(_is_same(one, path) for one in opened.iterdir())
+    except FileNotFoundError:
+        return not disk.is_there("/proc/self/fd")
+    except OSError:  # it is another user's
+        return True
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    with contextlib.suppress(OSError):  # a descriptor that was closed meanwhile
+        return one.samefile(other)
+    return False
 
 
 def _try(path: Path) -> int | None:
