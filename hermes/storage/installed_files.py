@@ -47,8 +47,11 @@ def installed(place: Path, marker: str) -> str | None:
 
 
 def replace(place: Path, text: str, *, mode: int = 0o600) -> None:
-    """Write the text with this file mode, or leave the file unchanged. Raises OSError."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    """Write the text with this file mode, or leave the file unchanged. Raises OSError.
+
+    A folder that is missing is made closed to others: agents and service managers execute what lies in it.
+    """
+    disk.make_folder(place.parent)
     disk.write(place, text.encode(), mode=mode)
 
 

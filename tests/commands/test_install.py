@@ -1,6 +1,7 @@
 """`hermes install opencode` and back: one file of our own, and nothing else is touched."""
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import hermes
 from hermes.agents import plugin_file
 from hermes.agents.claude_code import install as claude_code
 from hermes.agents.opencode import install
-from hermes.commands.install import outdated
+from hermes.commands.install import AGENTS, Agent, outdated
 from hermes.errors import ConfigError, NotSaved
 from hermes.storage import installed_files
 
@@ -66,6 +67,20 @@ def test_one_file_is_written_with_absolute_paths(home: Path) -> None:
     assert {path.name for path in home.rglob("*") if path.is_file()} == {NAME, "opencode.json"}
     assert (home / ".config" / "opencode" / "opencode.json").read_text() == '{"plugin": ["mine"]} // mine'
     assert plugin_file.SETTINGS not in place.read_text()
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=[agent.name for agent in AGENTS])
+def test_a_folder_that_was_missing_is_closed_to_others(tmp_path: Path, agent: Agent) -> None:
+    """Whatever the umask: agents execute the files in it, and another user could add one."""
+    paths = {name: tmp_path / name for name in ("config_path", "store", "log")}
+    before = os.umask(0)
+    try:
+        agent.install(environ=environ(tmp_path / "home"), python=sys.executable, **paths)
+    finally:
+        os.umask(before)
+    made = [path for path in (tmp_path / "home").rglob("*") if path.is_dir()]
+    assert made
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}
 
 
 def test_installing_again_says_so(home: Path) -> None:
