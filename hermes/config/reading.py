@@ -90,9 +90,12 @@ def read_text(place: Path) -> str | None:
     """Return the text of the file, line breaks unchanged, or None if there is no file. Raises ConfigError.
 
     Some editors of Windows put a byte order mark before the text, which nobody sees, and which TOML does not allow.
+    A pipe, as of `--config <(…)`, is refused: hooks read the file later, and a listener again and again.
     """
     try:
-        return place.read_bytes().decode("utf-8-sig")
+        if not place.is_fifo():
+            return place.read_bytes().decode("utf-8-sig")
+        wrong = "is a pipe, which can be read only once; it must be a file"
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -1,6 +1,7 @@
 """The configuration: what is read, what wins, and the one sentence of every error."""
 
 import contextlib
+import os
 import re
 import sys
 import tomllib
@@ -506,6 +507,14 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
         load(None, environ={"HERMES_CONFIG": str(tmp_path / "none.toml")})
     with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
         load(tmp_path, environ={})
+
+
+def test_a_pipe_is_no_configuration(tmp_path: Path) -> None:
+    """As of `--config <(…)`: a listener would find it empty, and one without a writer would be waited for."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match=re.escape(f"{path} is a pipe, which can be read only once; it must be a")):
+        load(path, environ={})
 
 
 def test_a_file_that_others_may_read_is_seen(tmp_path: Path) -> None:
