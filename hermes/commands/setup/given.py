@@ -1,6 +1,7 @@
 """The answers that the options give, and the changes to the configuration that all answers lead to."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,11 @@ from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
 
 TOKEN = "HERMES_TELEGRAM__TOKEN"  # noqa: S105 (a name)
+TOKEN_FILE = "--token-file"  # noqa: S105 (an option)
 STORE_URL = "HERMES_STORE__URL"
 STORE_PASSWORD_FILE = "HERMES_STORE__PASSWORD_FILE"  # noqa: S105 (a name)
+_DESCRIPTORS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
+"""The folders that name the open files of a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def checked(given: Given, *, environ: Mapping[str, str], stdin: TextIO) -> Given
     if given.token_from == "-":  # noqa: S105 (a place, no token)
         token, where = stdin.readline().strip(), "standard input"
     elif given.token_from is not None:
-        file = _file("--token-file", Path(given.token_from))
+        file = _file(TOKEN_FILE, Path(given.token_from))
     else:
         token, where = environ.get(TOKEN), TOKEN
     form = (
@@ -128,10 +132,18 @@ def _url(option: str, text: str | None, check: Callable[[object], str], form: st
 
 
 def _file(option: str, path: Path | None) -> Path | None:
-    """Return the full path of an option. Raises ConfigError: the configuration, which is UTF-8, cannot hold it."""
+    """Return the full path of an option.
+
+    Raises ConfigError: the configuration, which is UTF-8, cannot hold it; or nobody can read there again.
+    """
     if path is None:
         return None
     full = absolute(path)
+    if _is_stream(full):
+        raise ConfigError(
+            f"{option} {full} can be read only once, and the configuration would name it; give a file that stays"
+            f"{', or - and the token on standard input' if option == TOKEN_FILE else ''}."
+        )
     try:
         str(full).encode()
     except UnicodeEncodeError:
@@ -139,6 +151,13 @@ def _file(option: str, path: Path | None) -> Path | None:
             f"{option} {full} is not UTF-8, and the configuration cannot hold such a path; rename or move it."
         ) from None
     return full
+
+
+def _is_stream(path: Path) -> bool:
+    """Tell whether this is a pipe, or names a descriptor of this process, as `<(…)` of a shell does."""
+    with suppress(OSError):  # what cannot be looked at is said when it is read
+        return path.parent in _DESCRIPTORS or path.is_fifo()
+    return False
 
 
 def _store(given: GivenStore, environ: Mapping[str, str]) -> GivenStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -248,6 +249,21 @@ def test_a_file_whose_name_the_configuration_cannot_hold(desk: Desk, option: str
         f"{option} {desk.root}/t\\udcff is not UTF-8, and the configuration cannot hold such a path; rename or move it."
     )
     assert said.splitlines() == [f"hermes: {wanted}"]
+    assert desk.left() == []
+
+
+@pytest.mark.parametrize("option", ["--token-file", "--store-password-file", "--store-ca-file"])
+@pytest.mark.parametrize("place", ["/dev/stdin", "pipe"])
+def test_a_file_that_can_be_read_only_once(desk: Desk, option: str, place: str) -> None:
+    """As of `<(…)`: the configuration would name it, and each later command would look for a secret there."""
+    (desk.root / "given").write_text(f"{desk.api.token}\n")
+    os.mkfifo(desk.root / "pipe")
+    more = ("--prompts",) if option == "--token-file" else ("--store-url", "postgresql://hermes@127.0.0.1/hermes")
+    environ = {} if option == "--token-file" else {"HERMES_TELEGRAM__TOKEN": desk.api.token}
+    status, said = desk.unattended(option, place, *more, *ALONE, stdin=desk.root / "given", **environ)
+    assert (status, desk.api.token in said) == (2, False)
+    assert said.startswith(f"hermes: {option} {desk.root / place} can be read only once")
+    assert (" - and the token on standard input" in said) is (option == "--token-file")
     assert desk.left() == []
 
 
