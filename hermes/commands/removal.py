@@ -13,6 +13,7 @@ import platformdirs
 from hermes import disk
 from hermes.commands import install, service
 from hermes.commands.service.machine import Machine
+from hermes.commands.setup.file import PASSWORD_FILE
 from hermes.config import logs, reading as configuration
 from hermes.config.settings import Config, Log, Store
 from hermes.errors import ConfigError, HermesError
@@ -122,6 +123,8 @@ def _places(config_path: Path | None, environ: Mapping[str, str]) -> Iterator[Pa
     config, file = _config(config_path, environ), configuration.config_path(config_path, environ=environ)
     usual = platformdirs.user_config_path("hermes")
     yield usual if file.parent == usual else file
+    if config is not None and config.store.password_file == (password := file.with_name(PASSWORD_FILE)):
+        yield password
     store = _store(config_path, environ)
     with suppress(OSError):
         if is_usable(store):

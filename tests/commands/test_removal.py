@@ -128,6 +128,20 @@ def test_of_folders_that_hold_other_things_only_hermes_own_is_named(home: Path, 
     assert found == {str(home / name) for name in ("hermes.toml", *named)}
 
 
+def test_the_password_of_the_database_is_named(home: Path) -> None:
+    """`hermes setup` wrote it beside a configuration that is not in the usual folder; a file of the person's is not."""
+    place = home / "hermes.toml"
+    for name, is_named in (("database-password", True), ("my-password", False)):
+        (home / name).write_text("hunter22\n")
+        place.write_text(
+            f'[store]\nurl = "postgresql://ci@127.0.0.1/hermes"\npassword_file = "{home / name}"\n'
+            f'path = "{home / "store"}"\n'
+        )
+        removed = hermes(home, "uninstall", "all", "--config", str(place))
+        assert removed.returncode == 0, removed.stderr
+        assert (str(home / name) in removed.stdout) is is_named
+
+
 def test_all_is_removed_if_nobody_reads_on(home: Path) -> None:
     """`hermes uninstall all | head -1`, with a reader that has already left."""
     assert hermes(home, "--install-completion").returncode == 0
