@@ -83,13 +83,12 @@ def listing(root: str | Path) -> list[Path]:
 
 
 def read(path: str | Path) -> dict[str, object]:
-    """Return the record in this file.
+    """Return the record in this file; a pipe in its place is an empty file.
 
     Raises ValueError (the file is damaged: not a JSON object, or too long) and OSError (FileNotFoundError: another
     process took the file).
     """
-    with open(path, "rb") as file:
-        data = file.read(MAX_RECORD_BYTES + 1)
+    data = disk.read(path)
     if len(data) > MAX_RECORD_BYTES:
         raise ValueError("the record is too long")
     try:

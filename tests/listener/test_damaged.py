@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,17 @@ async def test_a_damaged_record_that_cannot_be_put_away_holds_up_no_other(
     assert damaged.exists()
     assert caplog.text.count(damaged.name) == 1
     assert "Traceback" not in caplog.text
+
+
+async def test_a_pipe_in_the_inbox_makes_nobody_wait(home: House) -> None:
+    """To open one without a writer would hold up all questions and taps; it is put away as a damaged record."""
+    await home.start()
+    pipe = home.store / "inbox" / "00000000000000000001-1-abcdef01.json"
+    pipe.parent.mkdir(mode=0o700, exist_ok=True)
+    os.mkfifo(pipe, 0o600)
+    home.hook("question.asked", a_request())
+    await home.person.taps(await home.person.sees(ASKED), "SQLite")
+    assert not pipe.exists()
 
 
 async def test_strange_files_among_the_locks_of_hooks_stop_nobody(home: House) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from hermes import disk
 from hermes.agents.registry import REFUSALS, Adapter
 from hermes.errors import Deposed, NotSaved, PayloadError, StoreAway, StoreError, Stuck, TooNew
 from hermes.hook import spool
@@ -79,7 +80,7 @@ class Inbox:
             if self._refuse(record, why):
                 log.warning("inbox: %s was refused, and the program that asked was told: %s", path.name, why)
             else:
-                self._store.home.quarantine(path.name, path.read_bytes(), why)
+                self._store.home.quarantine(path.name, disk.read(path), why)
         except NotSaved as error:
             if error.disk_full:
                 raise
