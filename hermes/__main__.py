@@ -23,13 +23,22 @@ def main() -> None:
         sys.exit(run.main(sys.argv[2:]))
     gc.set_threshold(YOUNG)
     atexit.register(gc.freeze)  # a process that ends need not look for garbage: that takes up to a tenth of a second
-    for name in [name for name in os.environ if name.startswith("PG")]:
-        del os.environ[name]  # libpq would read it: see `hermes.storage.postgres.address`
+    for name in [name for name in os.environ if _is_foreign(name)]:
+        del os.environ[name]
     if sys.argv[1:2] != ["mcp"]:  # its library cannot do without
         sys.modules.update(dict.fromkeys(UNUSED))  # type: ignore[arg-type]
     from hermes.commands import cli
 
     cli.main()
+
+
+def _is_foreign(name: str) -> bool:
+    """Tell whether a library would read this variable, and nobody meant it for Hermes.
+
+    libpq reads PG*: see `hermes.storage.postgres.address`. If `_HERMES_COMPLETE` is set, Typer prints completions, and
+    runs no command: `hermes ask --yes-no` would have the status of a yes. The shell that asks for them gives no words.
+    """
+    return name.startswith("PG") or (name.endswith("_COMPLETE") and bool(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -46,6 +46,17 @@ def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
         bash.close(force=True)
 
 
+@pytest.mark.parametrize("shell", ["source_bash", "complete_zsh", "complete_fish"])
+def test_a_variable_takes_the_place_of_no_command(tmp_path: Path, shell: str) -> None:
+    """A `.env` may set it: then nobody was asked, and a script took the status for a yes."""
+    command = ["hermes", "ask", "--yes-no", "Deploy?"]
+    told = subprocess.run(
+        command, env=environ(tmp_path, _HERMES_COMPLETE=shell), check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr == "hermes: not set up yet. Run `hermes setup`.\n"
+
+
 def test_a_home_that_takes_no_completion_is_one_sentence(tmp_path: Path) -> None:
     """As after every other command that installs: status 1, the place, the reason and the remedy."""
     (tmp_path / ".bashrc").mkdir()
