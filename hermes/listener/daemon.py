@@ -180,7 +180,7 @@ class Listener:
             return None
         from hermes.listener.phone.outage import Outage  # noqa: PLC0415 (the library of Telegram is large)
 
-        return Outage(telegram, self._chat_id, monotonic=self._given.monotonic)
+        return Outage(telegram, self._chat_id, machine=spool.host(), monotonic=self._given.monotonic)
 
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.

@@ -453,6 +453,32 @@ async def test_without_the_database_nothing_is_lost(
         await until(lambda request_id=request_id: laptop.agent.came_of(request_id), "the answer")  # type: ignore[misc]
 
 
+async def test_who_alone_cannot_reach_the_database_does_not_say_that_nobody_can(
+    three: tuple[Machine, ...], database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another machine has the phone meanwhile, and taps count; no word afterwards asks for them again."""
+    laptop, workstation, _ = three
+    async with proxy(database.port) as between:
+        laptop.address = database.address(port=between.port)
+        await started(laptop, workstation)
+        request_id = workstation.agent.ask([question()])
+        shown = await laptop.person.sees(ASKED)
+        between.is_frozen = True
+        await until(lambda: workstation.is_phone, "the other phone side")
+        await until(lambda: "it is tried again" in caplog.text, "the first try to come back: the outage has begun")
+        laptop.clock.advance(PATIENCE_S)
+        told = await laptop.person.sees("I can't reach the database")
+        assert told.text == (
+            f"⚠️ On {spool.host()} I can't reach the database of your machines. Unless another of them has the phone "
+            "now, taps don't count yet, and what agents ask waits."
+        )
+        await laptop.person.taps(shown, "PostgreSQL")
+        await until(lambda: workstation.agent.came_of(request_id), "the answer at the workstation")
+        between.is_frozen = False
+        told = await laptop.person.sees("The database of your machines is back")
+        assert told.text == f"✅ The database of your machines is back for {spool.host()}."
+
+
 async def test_a_listener_ends_soon_although_the_database_is_silent(
     three: tuple[Machine, ...], database: Database
 ) -> None:

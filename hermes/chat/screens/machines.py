@@ -13,12 +13,6 @@ from hermes.model.machine import Machine
 _NAME = 40
 AWAY: Final = note("🚶 You are away: questions and notices come here at once, until you send /desk.")
 """The answer to /away."""
-STORE_AWAY: Final = note(
-    "⚠️ I can't reach the database of your machines. What agents ask waits there, and taps don't count yet."
-)
-STORE_BACK: Final = note(
-    "✅ The database of your machines is back. If you tapped something meanwhile, please tap again."
-)
 
 
 def status(
@@ -59,6 +53,20 @@ def _machines(machines: Sequence[Machine], now_s: float, look: Look) -> list[Lin
         else:
             lines += [line("💻 ", name, " · has the phone" if one.is_phone else ""), *_servers(one.servers)]
     return lines
+
+
+def store_away(machine: str) -> Screen:
+    """Return the warning that this machine, which had the phone, cannot reach the database that several share.
+
+    It cannot know whether the others can: one of them may have taken the phone over.
+    """
+    said = " I can't reach the database of your machines. Unless another of them has the phone now, "
+    return note("⚠️ On ", computer(machine), said, "taps don't count yet, and what agents ask waits.")
+
+
+def store_back(machine: str) -> Screen:
+    """Return the message that this machine reaches the database again."""
+    return note("✅ The database of your machines is back for ", computer(machine), ".")
 
 
 def at_desk(post_after_s: float, machine: str) -> Screen:

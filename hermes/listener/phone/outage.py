@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from hermes.chat.screens.machines import STORE_AWAY, STORE_BACK
+from hermes.chat.screens.machines import store_away, store_back
 from hermes.chat.screens.screen import Screen
 from hermes.config.settings import Telegram
 from hermes.errors import HermesError
@@ -19,11 +19,12 @@ PATIENCE_S: Final = 120.0
 
 
 class Outage:
-    """The time in which a process that was the phone side cannot reach its database."""
+    """The time in which a process that was the phone side of this `machine` cannot reach its database."""
 
-    def __init__(self, telegram: Telegram, chat_id: int, *, monotonic: Callable[[], float]) -> None:
+    def __init__(self, telegram: Telegram, chat_id: int, *, machine: str, monotonic: Callable[[], float]) -> None:
         self._telegram = telegram
         self._chat_id = chat_id
+        self._machine = machine
         self._monotonic = monotonic
         self._since_s = monotonic()
         self._is_told = False
@@ -31,15 +32,15 @@ class Outage:
     async def goes_on(self) -> None:
         """Say so, once, when it has lasted."""
         if not self._is_told and self._monotonic() - self._since_s >= PATIENCE_S:
-            self._is_told = await self._say(STORE_AWAY)
+            self._is_told = await self._say(store_away(self._machine))
 
     async def is_over(self) -> None:
         """Say so if the person was told of it."""
         if self._is_told:
-            await self._say(STORE_BACK)
+            await self._say(store_back(self._machine))
 
     async def _say(self, screen: Screen) -> bool:
-        """Send this, although no lease can be had: nobody else can have one either, and it needs no answer."""
+        """Send this without a lease: it needs no answer, and is true also if another machine has the phone."""
         try:
             async with bot_of(self._telegram) as bot:
                 await bot.send(self._chat_id, screen)
