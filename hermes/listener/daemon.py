@@ -180,7 +180,8 @@ class Listener:
             return None
         from hermes.listener.phone.outage import Outage  # noqa: PLC0415 (the library of Telegram is large)
 
-        return Outage(telegram, self._chat_id, machine=spool.host(), monotonic=self._given.monotonic)
+        times, monotonic = self._parts.times, self._given.monotonic
+        return Outage(telegram, self._chat_id, times, machine=spool.host(), monotonic=monotonic)
 
     async def run_once(self) -> None:
         """Take in taps, texts and the inbox, deliver, settle what is over at the agent, tidy up; then leave.

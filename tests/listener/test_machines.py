@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -477,6 +478,23 @@ async def test_who_alone_cannot_reach_the_database_does_not_say_that_nobody_can(
         between.is_frozen = False
         told = await laptop.person.sees("The database of your machines is back")
         assert told.text == f"✅ The database of your machines is back for {spool.host()}."
+
+
+async def test_nothing_rings_because_of_the_database_in_the_quiet_hours(
+    three: tuple[Machine, ...], postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server of a database is most often looked after at night."""
+    laptop, _, _ = three
+    hours = [datetime.fromtimestamp(laptop.clock.now() + hours * 3600, UTC) for hours in (-2, 4)]
+    await laptop.start(questions={"quiet_hours": "-".join(f"{one:%H:%M}" for one in hours), "tz": "UTC"})
+    postgres.stop()
+    try:
+        await until(lambda: "it is tried again" in caplog.text, "the first try to come back: the outage has begun")
+        laptop.clock.advance(PATIENCE_S)
+        assert (await laptop.person.sees("I can't reach the database")).silent
+    finally:
+        postgres.start()
+    assert (await laptop.person.sees("The database of your machines is back")).silent
 
 
 async def test_a_listener_ends_soon_although_the_database_is_silent(

@@ -9,6 +9,7 @@ from typing import Final
 from hermes.chat.screens.machines import store_away, store_back
 from hermes.chat.screens.screen import Screen
 from hermes.config.settings import Telegram
+from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import HermesError
 from hermes.listener.phone.parts import bot_of
 
@@ -19,11 +20,17 @@ PATIENCE_S: Final = 120.0
 
 
 class Outage:
-    """The time in which a process that was the phone side of this `machine` cannot reach its database."""
+    """The time in which a process that was the phone side of this `machine` cannot reach its database.
 
-    def __init__(self, telegram: Telegram, chat_id: int, *, machine: str, monotonic: Callable[[], float]) -> None:
+    `times` know the quiet hours.
+    """
+
+    def __init__(
+        self, telegram: Telegram, chat_id: int, times: AnswerTimes, *, machine: str, monotonic: Callable[[], float]
+    ) -> None:
         self._telegram = telegram
         self._chat_id = chat_id
+        self._times = times
         self._machine = machine
         self._monotonic = monotonic
         self._since_s = monotonic()
@@ -43,7 +50,7 @@ class Outage:
         """Send this without a lease: it needs no answer, and is true also if another machine has the phone."""
         try:
             async with bot_of(self._telegram) as bot:
-                await bot.send(self._chat_id, screen)
+                await bot.send(self._chat_id, screen, silent=self._times.is_quiet())
         except HermesError as error:
             log.warning("the person was not told of the database: %s", error)
             return False
