@@ -1,4 +1,4 @@
-"""Reads one update of Telegram: a tap, a text or its edit, a moved group, a blocked bot, or nothing of interest.
+"""Reads one update of Telegram: a tap, a text or its edit, a moved group, a bot that is blocked or let in, or none.
 
 Only a configured user in the configured chat may do anything. A stranger gets no reply, so that the bot does not reveal
 that it is in use; the log names the user, not the content.
@@ -40,6 +40,14 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
+class Admitted:
+    """The bot may write in this chat: it was unblocked, or added to the group, or its rights have changed."""
+
+    update_id: int
+    chat_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Other:
     """An update that Hermes does not use: a channel post, a person who joins or leaves."""
 
@@ -47,7 +55,7 @@ class Other:
 
 
 _Sent = telegram.PhotoSize | telegram.Voice | telegram.Document | telegram.Video | telegram.Audio
-Incoming = Tap | Text | TextEdit | Migrated | Blocked | Other
+Incoming = Tap | Text | TextEdit | Migrated | Blocked | Admitted | Other
 
 
 def read_update(raw: dict[str, Any], *, bot_id: int | None = None, now: Callable[[], float] = time.time) -> Incoming:
@@ -177,10 +185,12 @@ def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
     return message.from_user is not None and message.from_user.id == bot_id and message.sender_chat is None
 
 
-def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Other:
-    if change.new_chat_member.status in {"kicked", "left"}:
-        return Blocked(update_id, number(change.chat.id))
-    return Other(update_id)
+def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Admitted | Other:
+    chat_id, member = number(change.chat.id), change.new_chat_member
+    if member.status in {"kicked", "left"}:
+        return Blocked(update_id, chat_id)
+    is_mute = isinstance(member, telegram.ChatMemberRestricted) and not member.can_send_messages
+    return Other(update_id) if is_mute else Admitted(update_id, chat_id)
 
 
 def _user(user: telegram.User) -> User:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.chat.bot import Bot
-from hermes.chat.incoming import Blocked, Migrated, Other, is_permitted, read_update
+from hermes.chat.incoming import Admitted, Blocked, Migrated, Other, is_permitted, read_update
 from hermes.chat.screens.buttons import Button
 from hermes.chat.screens.screen import Screen
 from hermes.model.answer import User
@@ -221,12 +221,20 @@ async def test_a_group_that_moves_is_noticed(bot: Bot, api: RunningBotApi) -> No
 
 
 async def test_a_bot_that_was_blocked_hears_of_it(bot: Bot, api: RunningBotApi) -> None:
-    """And that it is let in again is nothing: the next message tells."""
+    """And that it is let in again."""
     api.phone.block(chat=ANN)
     blocked = read_update(raw := await fetched(bot))
     api.phone.unblock(chat=ANN)
     assert blocked == Blocked(raw["update_id"], ANN)
+    assert read_update(raw := await fetched(bot)) == Admitted(raw["update_id"], ANN)
+
+
+async def test_a_bot_hears_of_its_right_to_write(bot: Bot, api: RunningBotApi) -> None:
+    """What else it may do there is nothing of interest."""
+    api.phone.rule(chat=GROUP, standing="restricted")
     assert isinstance(read_update(await fetched(bot)), Other)
+    api.phone.rule(chat=GROUP, standing="administrator")
+    assert read_update(raw := await fetched(bot)) == Admitted(raw["update_id"], GROUP)
 
 
 @pytest.mark.parametrize(

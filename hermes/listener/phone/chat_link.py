@@ -51,7 +51,7 @@ class ChatLink:
         self._poll_trouble = ""  # a refused message may have the same sentence later; a poll must not clear that
 
     def sent(self) -> None:
-        """Clear trouble with messages, since the chat has accepted one."""
+        """Clear trouble with messages, since the chat has accepted one, or let the bot in again."""
         if self._memory.at.trouble != self._poll_trouble:
             self._clear(self._memory.at.trouble)
 

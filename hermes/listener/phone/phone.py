@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from hermes.chat.incoming import Blocked, Incoming, Migrated, is_permitted, read_update
+from hermes.chat.incoming import Admitted, Blocked, Incoming, Migrated, is_permitted, read_update
 from hermes.chat.outbox import Outbox
 from hermes.chat.screens import hints
 from hermes.core.routing import follows
@@ -125,6 +125,8 @@ class PhoneSide:
                 await self._link.moved(new)
             case Blocked(chat_id=chat_id) if chat_id == self._entries.chat_id:
                 await self._link.in_trouble("the bot was blocked, or removed from the group")
+            case Admitted(chat_id=chat_id) if chat_id == self._entries.chat_id:
+                self._link.sent()
 
     async def _take_text(self, text: Text) -> None:
         if _album(text) & self.torn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hermes.chat.bot import Bot
-from hermes.chat.incoming import Blocked, Incoming, Migrated, Other
+from hermes.chat.incoming import Admitted, Blocked, Incoming, Migrated, Other
 from hermes.commands.setup.pairing import BATCH, Code, Heard, Watch, claimed, listener_needs, new_code
 from hermes.errors import ChatAway, HermesError
 from hermes.model.answer import User
@@ -61,6 +61,7 @@ def test_what_is_not_the_code(words: str | None) -> None:
         (Migrated(1, -7, -8), True),
         (None, True),
         (Blocked(1, 1001), False),
+        (Admitted(1, 1001), False),
         (Other(1), False),
     ],
 )

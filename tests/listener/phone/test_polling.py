@@ -178,6 +178,15 @@ async def test_a_bot_that_is_let_in_again_says_so_with_any_message(home: House) 
     await until(lambda: not home.listener._parts.phone.memory.at.trouble, "the end of the trouble")
 
 
+async def test_a_bot_that_is_let_in_again_is_no_trouble_although_nothing_is_sent(home: House) -> None:
+    """`hermes status --check` would raise an alarm for as long as no agent asks."""
+    await home.start()
+    home.api.control.block()
+    await until(lambda: "blocked" in memory(home).trouble, "the trouble on disk")
+    home.api.control.unblock()
+    await until(lambda: not home.listener._parts.phone.memory.at.trouble, "the end of the trouble")
+
+
 async def test_a_stranger_who_blocks_the_bot_is_no_trouble(home: House) -> None:
     """Another chat than the configured one."""
     await home.start()
