@@ -98,6 +98,15 @@ async def test_a_text_is_told_by_a_reply(side: PhoneSide, told: Told) -> None:
     assert "I could not save that" in text
 
 
+async def test_the_person_reads_what_to_do_again(side: PhoneSide, told: Told) -> None:
+    """There is nothing to tap below a text."""
+    edit = {"update_id": 7, "edited_message": {**TEXT["message"], "text": "Redis", "edit_date": 2}}
+    for raw in (TAP, TEXT, edit):
+        await side.not_saved(raw, FULL)
+    words = [text.partition("Please ")[2] for _, text in told.to]
+    assert words == ["tap again in a moment.", "send it again in a moment.", "edit it again in a moment."]
+
+
 async def test_the_end_of_a_text_is_lost_with_its_first_part_unless_that_comes_again(side: PhoneSide) -> None:
     """Telegram sends it again if the person could not be told."""
     first = {"update_id": 6, "message": {**TEXT["message"], "text": "w" * SPLIT_UNITS}}

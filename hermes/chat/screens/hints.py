@@ -334,9 +334,12 @@ def store_made_again(count: int, machine: str) -> Screen:
     return note("⚠️ My folder on ", computer(machine), again)
 
 
-def not_saved(machine: str, why: str = "disk full") -> Screen:
-    """Return the warning that a tap or a text could not be saved; it is short enough for a toast."""
-    again = "). Please tap again in a moment."
+def not_saved(machine: str, why: str = "disk full", *, what: str = "tap") -> Screen:
+    """Return the warning that something could not be saved; it is short enough for a toast.
+
+    `what` the person has to do again: "tap", "send it" or "edit it".
+    """
+    again = f"). Please {what} again in a moment."
     return note("⚠️ I could not save that (", phrase(why, 40), " on ", computer(machine), again)
 
 

@@ -164,7 +164,8 @@ class PhoneSide:
         incoming = self._read(raw)
         if isinstance(incoming, Text):
             self._note_lost(incoming)
-        sorry = hints.not_saved(*self._messenger.why_not_saved(error))
+        what = "tap" if isinstance(incoming, Tap) else "edit it" if isinstance(incoming, TextEdit) else "send it"
+        sorry = hints.not_saved(*self._messenger.why_not_saved(error), what=what)
         log.error("not saved: %s", error)
         try:
             # The poll loop waits for this. A slow Telegram must not delay it until Telegram drops the waiting taps.
