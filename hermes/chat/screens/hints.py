@@ -116,6 +116,7 @@ def _ended(entry: Entry) -> str:
 # --- why a text changed nothing -------------------------------------------------------------------
 
 HintWord = Hint | Literal["two_open", "none_open", "too_early", "no_words", "how_to_answer"]
+_HOW_TO_ANSWER: Final = "Tap a button below a question, or reply to the question with your own words."
 
 _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "settled": "I take no more answers to that question.",
@@ -125,7 +126,7 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "none_open": "No question is open just now that you can answer here. I write when an agent asks.",
     "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
     "no_words": "I can only take words. Please type your answer, or tap a button.",
-    "how_to_answer": "Tap a button below a question, or reply to the question with your own words.",
+    "how_to_answer": _HOW_TO_ANSWER,
 }
 _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 
@@ -243,6 +244,8 @@ def voice_off(machine: str) -> Screen:
     )  # fmt: skip
 
 
+UNKNOWN_COMMAND: Final = note(f"I don't know that command; /help lists those that I know. {_HOW_TO_ANSWER}")
+"""The answer to a command that is none, such as a mistyped /lock."""
 ONLY_WORDS: Final = note(
     "I can take words, and the pictures and files that the agent takes. Please type your prompt, or send one of these."
 )

@@ -78,7 +78,10 @@ class Texts:
         if isinstance(to, routing.ToAsk):
             await self._apply(to, text)
         elif not await self._is_for_a_session(to, text) and isinstance(to, routing.Tell):
-            self._tell(to.kind, to.entry_ids, text.message_id)
+            if to == routing.Tell("how_to_answer") and (text.text or "").startswith("/"):
+                self._messenger.say(hints.UNKNOWN_COMMAND, reply_to=text.message_id)
+            else:
+                self._tell(to.kind, to.entry_ids, text.message_id)
 
     async def _apply(self, to: routing.ToAsk, text: Text) -> None:
         entry = self._entries.get(to.entry_id)

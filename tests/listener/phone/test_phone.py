@@ -154,6 +154,17 @@ async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
     await home.person.sees("I take no more answers to that question")
 
 
+async def test_a_command_that_is_none_is_named_so(home: House) -> None:
+    """A person who mistypes /lock must not think that the phone is locked."""
+    home.person.write("/lokc")
+    await home.person.sees("I don't know that command; /help lists those that I know.")
+    home.agent.ask([question()])
+    await home.noted(await home.person.sees(ASKED))
+    written = home.person.write("/lock!")
+    told = await until(lambda: [one for one in home.person.shown() if one.reply_to == written], "a word")
+    assert "I don't know that command" in told[0].text
+
+
 async def test_a_text_that_comes_after_the_answer(home: House) -> None:
     """It is on its way already; the text changes nothing."""
     home.agent.ask([question()])
