@@ -41,6 +41,7 @@ class Texts:
         self.prompts = prompts
         self._topics = topics
         self._kept = kept
+        self._told_album = ""
 
     async def take(self, text: Text) -> None:
         """Let a text have its effect, which is on disk when this returns. Raises StoreError."""
@@ -81,7 +82,7 @@ class Texts:
             if to == routing.Tell("how_to_answer") and (text.text or "").startswith("/"):
                 self._messenger.say(hints.UNKNOWN_COMMAND, reply_to=text.message_id)
             else:
-                self._tell(to.kind, to.entry_ids, text.message_id)
+                self._tell(to.kind, to.entry_ids, text)
 
     async def _apply(self, to: routing.ToAsk, text: Text) -> None:
         entry = self._entries.get(to.entry_id)
@@ -90,7 +91,7 @@ class Texts:
         step = await self._entries.apply(to.entry_id, to.event)
         if step.hint is None:
             return
-        self._tell(step.hint, (to.entry_id,), text.message_id)
+        self._tell(step.hint, (to.entry_id,), text)
         if entry is not None and step.hint == "settled" and self._asking(entry) is not None:
             await self.prompts.offer(text, first=self._asking(entry))
 
@@ -148,6 +149,11 @@ class Texts:
             self._messenger.say(hints.EDITED_IN_VAIN, reply_to=edit.message_id)
         return is_prompt or edit.is_to_bot
 
-    def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], reply_to: int) -> None:
+    def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], text: Text) -> None:
+        """Say why a text changed nothing; of an album, whose pieces come one by one, below the first piece alone."""
+        album = "" if text.file is None else text.file.album
+        if album and album == self._told_album:
+            return
+        self._told_album = album
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
-        self._messenger.say(hints.hint(kind, entry, count=len(entry_ids)), reply_to=reply_to)
+        self._messenger.say(hints.hint(kind, entry, count=len(entry_ids)), reply_to=text.message_id)

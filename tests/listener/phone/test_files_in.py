@@ -479,6 +479,21 @@ async def test_a_file_for_an_ask_is_refused(desk: Desked, shop: Source) -> None:
         assert desk.prompts() == []
 
 
+async def test_an_album_for_an_ask_is_refused_once(desk: Desked, shop: Source) -> None:
+    """Its pieces are messages of their own; the next album is refused, too."""
+    person = desk.home.person
+    with desk.home.waiting("que_1"):
+        desk.home.hook("question.asked", a_request("que_1", question()))
+        shown = await person.sees("Which database?", buttons=True)
+        await desk.home.noted(shown)
+        pictures = [file_of("photo", JPEG, caption="SQLite"), file_of("photo", JPEG), file_of("photo", JPEG)]
+        firsts = [share(desk, *pictures, to=shown)[0] for _ in range(2)]
+        written = person.write("/help")
+        await person.sees("When your coding agent asks something")
+        told = [one.reply_to for one in person.shown() if one.message_id > shown.message_id]
+        assert told == [*firsts, written]
+
+
 async def test_a_file_alone_is_offered(desk: Desked, shop: Source) -> None:
     """As a text without a target is; the album stays together."""
     await desk.notice(shop)
