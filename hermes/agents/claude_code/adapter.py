@@ -26,7 +26,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hermes.agents.claude_code.permissions import read_permission
+from hermes.agents.claude_code.permissions import PLAN, read_permission
 from hermes.agents.claude_code.shape import ASKING, BEFORE, TOOL
 from hermes.agents.fields import Record, flag_of, id_of, list_of, moment_of, record_of, sound, text_of, words_of
 from hermes.agents.questions import answers_to, labels, permission_reply, read_questions, with_permission
@@ -119,8 +119,11 @@ def _call(record: Record) -> tuple[str, Record]:
 
 
 def _call_id(record: Record, tool: str, given: Record) -> str:
-    """Return a digest of prompt id, tool and input; of questions without the answers that `PostToolUse` adds."""
-    about = given.get("questions") if tool == TOOL else given
+    """Return a digest of prompt id, tool and input.
+
+    The answers to questions are left out, because only `PostToolUse` has them; a plan, because that one lacks it.
+    """
+    about = given.get("questions") if tool == TOOL else None if tool == PLAN else given
     told = json.dumps([words_of(record, "prompt_id", "payload"), tool, about], sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()[:32]
 

@@ -7,6 +7,7 @@
     Write                    the file's name         {file_path, content}
     NotebookEdit             the file's name         {notebook_path, new_source, cell_id?, cell_type?, edit_mode?}
     WebFetch                 the address             {url, prompt}
+    ExitPlanMode             the tool's name         {plan, planFilePath}; {} if no plan was written
     any other                the tool's name         anything
 
 Every parameter is shown, except the few in `_SHOWN` that do not change the action.
@@ -20,9 +21,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from hermes.agents.fields import Record, json_of, more_of, said_of
+from hermes.agents.fields import Record, json_of, lines_of, more_of, said_of
 from hermes.model.ask import Permission, PermissionKind
 
+PLAN = "ExitPlanMode"
+"""The tool with which Claude Code shows its plan, and asks to begin the work."""
 _KINDS: dict[str, PermissionKind] = {
     "Bash": "command",
     "Edit": "change",
@@ -52,7 +55,12 @@ _CELL: dict[str, str] = {"delete": "deletes", "insert": "inserts a cell after", 
 
 
 def read_permission(tool: str, given: Record) -> Permission:
-    """Read the action of a tool from its input. The input of an unknown tool or of another shape is shown as JSON."""
+    """Read the action of a tool from its input. The input of an unknown tool or of another shape is shown as JSON.
+
+    A plan is shown as it was written, below all else: people read it.
+    """
+    if tool == PLAN and (plan := said_of(given, "plan")):
+        return Permission(tool, "other", tool, lines_of(*more_of(given, {"plan"}), plan), patterns=(tool,))
     kind = _KINDS.get(tool, "other")
     what = said_of(given, _NAMED.get(tool, ""))
     if kind == "other" or not what:

@@ -82,11 +82,21 @@ def test_anything_else_is_shown_as_it_came(tool: str, given: Any) -> None:
     assert found.detail == (json.dumps(given, ensure_ascii=False, indent=1) if given else "")
 
 
-@pytest.mark.parametrize("name", ["PostToolUse-Bash", "PostToolUse-Edit", "PostToolUse-Write"])
+@pytest.mark.parametrize(
+    "name", ["PostToolUse-Bash", "PostToolUse-Edit", "PostToolUse-Write", "PostToolUse-ExitPlanMode"]
+)
 def test_what_was_done_was_allowed(name: str) -> None:
     """By whom, and for how long, nobody tells."""
     done, ask = signal(name), asked(name.replace("PostToolUse", "PermissionRequest"))
     assert done == Replied("", ask.source.session_id, Allowed(), call_id=ask.source.call_id or "")
+
+
+def test_a_plan_is_shown_as_it_was_written() -> None:
+    """Its lines are lines, and what else the call says stands above them."""
+    given = recorded("PermissionRequest-ExitPlanMode")["tool_input"]
+    found = asked("PermissionRequest-ExitPlanMode").permission
+    detail = f"planFilePath: {given['planFilePath']}\n{given['plan']}"
+    assert found == Permission("ExitPlanMode", "other", "ExitPlanMode", detail, patterns=("ExitPlanMode",))
 
 
 def test_what_failed_was_allowed_too() -> None:
