@@ -3,7 +3,8 @@
     ROOT/wait/NAME.prompts.lock   the hook that waits in this session, alive as long as its flock is held; says for
                                   which session, and since when
     ROOT/wait/NAME.prompt         the prompt that lies ready; taken by rename
-    ROOT/wait/NAME.ended          the session has ended, and no hook waits in it; removed if it begins again
+    ROOT/wait/NAME.ended          the session has ended, in the process that the file names, and no hook waits in it;
+                                  removed if it begins again
     ROOT/wait/NAME.taken          the prompt from then on until the hook's receipt is in the inbox
     RUNTIME/KEY.NAME.prompts.sock the datagram socket of that hook
 
@@ -183,13 +184,14 @@ def is_being_taken(root: str | Path, name: str) -> bool:
     return os.path.exists(_path(root, f"{name}.taken")) and is_waiting(root, name)
 
 
-def end_session(root: str | Path, name: str) -> None:
+def end_session(root: str | Path, name: str, process_id: int) -> None:
     """Return when no hook waits in this session any more, or after `GONE_WITHIN_S`. Raises OSError.
 
-    The session after it, in the same process, must not get a prompt of this one.
+    The session after it, in the same process (`process_id`), must not get a prompt of this one.
     """
     spool.make_folder(os.path.join(root, "wait"))
-    disk.write(_path(root, f"{name}.ended"), b"")  # before the look at the hook: one that starts now finds it
+    # Before the look at the hook: one that starts now finds it.
+    disk.write(_path(root, f"{name}.ended"), str(process_id).encode())
     until_s = time.monotonic() + GONE_WITHIN_S
     while is_waiting(root, name) and time.monotonic() < until_s:
         spool.poke(root, spool.socket_name(root, f"{name}.prompts"))
@@ -200,6 +202,13 @@ def end_session(root: str | Path, name: str) -> None:
 def has_ended(root: str | Path, name: str) -> bool:
     """Return whether the session has ended, and has not begun again."""
     return os.path.lexists(_path(root, f"{name}.ended"))
+
+
+def has_ended_in(root: str | Path, name: str, process_id: int) -> bool:
+    """Return whether the session has ended in this process; it may be open in another one."""
+    with contextlib.suppress(OSError), open(_path(root, f"{name}.ended"), "rb") as file:
+        return file.read(32) == str(process_id).encode()
+    return False
 
 
 def begin_session(root: str | Path, name: str) -> None:

@@ -226,8 +226,8 @@ def _stay(options: dict[str, str], agent: Shape) -> None:
         _keep(options, payload)
         spool.nudge(store)
     if has_prompts and agent.prompts is not None and agent.prompts.ends_session(payload):
-        session_id = str(payload["session_id"])
-        prompt_files.end_session(store, prompt_files.name_of(options["agent"], spool.machine(store), session_id))
+        name = prompt_files.name_of(options["agent"], spool.machine(store), str(payload["session_id"]))
+        prompt_files.end_session(store, name, int(options["parent"]))
 
 
 def _told(options: dict[str, str], payload: dict[str, Any], word: bytes) -> bool:

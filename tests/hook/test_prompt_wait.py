@@ -168,6 +168,17 @@ def test_the_end_of_a_session_ends_its_hook_and_what_lay_there(desk: Desk) -> No
     assert ended(resumed) == (2, b"", b"Go on")
 
 
+def test_a_session_that_was_closed_in_one_of_two_terminals_is_open_in_the_other(desk: Desk) -> None:
+    """The next prompt that is typed there shows it: a hook waits for prompts from the phone again."""
+    desk.start(STARTED)
+    desk.waits()
+    assert ended(desk.start(ENDED, more="--stay"))[0] == 0
+    other = desk.run([sys.executable, "-c", PARENT, *desk.command("claude-code", "--prompts")], SAID)
+    desk.waits()
+    desk.lay("Go on")
+    assert ended(other) == (2, b"", b"Go on")
+
+
 @pytest.mark.parametrize("how", ["killed", "SIGTERM", "no store"])
 def test_a_hook_leaves_with_its_agent(desk: Desk, how: str) -> None:
     """What lies ready then is taken by nobody."""
