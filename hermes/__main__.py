@@ -37,8 +37,9 @@ def _is_foreign(name: str) -> bool:
 
     libpq reads PG*: see `hermes.storage.postgres.address`. If `_HERMES_COMPLETE` is set, Typer prints completions, and
     runs no command: `hermes ask --yes-no` would have the status of a yes. The shell that asks for them gives no words.
+    Python writes the keys of TLS connections, and so the bot's token, where SSLKEYLOGFILE says.
     """
-    return name.startswith("PG") or (name.endswith("_COMPLETE") and bool(sys.argv[1:]))
+    return name.startswith("PG") or name == "SSLKEYLOGFILE" or (name.endswith("_COMPLETE") and bool(sys.argv[1:]))
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@ import asyncio
 import importlib
 import json
 import logging
+import os
 import pkgutil
 import socket
 import ssl
+import subprocess
+import sys
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -222,6 +225,20 @@ async def test_only_the_configuration_says_which_authorities_are_trusted(
         async with Bot(TOKEN, api_base=url) as bot:
             with pytest.raises(ChatAway):
                 await bot.me()
+
+
+def test_nobody_is_told_the_keys_of_a_connection(tmp_path: Path) -> None:
+    """Python itself would write them where SSLKEYLOGFILE says: with them, all that is sent can be read."""
+    config, keys = tmp_path / "config.toml", tmp_path / "keys"
+    with certificates.serving(tmp_path) as (url, ca_file):
+        config.write_text(
+            f'[telegram]\ntoken = "{TOKEN}"\nchat_id = 1\nusers = [1]\napi_base = "{url}"\nca_file = "{ca_file}"\n'
+        )
+        environ = os.environ | {"HOME": str(tmp_path), "SSLKEYLOGFILE": str(keys)}
+        command = [sys.executable, "-m", "hermes", "doctor", "--config", str(config)]
+        told = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=60)
+    assert "of @hermes_bot" in told.stdout, told.stderr
+    assert not keys.exists()
 
 
 @pytest.mark.parametrize(("content", "why"), [(None, "No such file"), ("hunter2", "not a PEM file of certificate")])
