@@ -81,7 +81,7 @@ class Listener:
         self._loops: Loops
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, or until nothing is open any more (`idle_s`).
+        """Serve until SIGTERM, SIGINT, SIGHUP (a closed terminal), or until nothing is open any more (`idle_s`).
 
         Raises:
             Held: another listener has the bot or the store.
@@ -90,7 +90,8 @@ class Listener:
         loop = asyncio.get_running_loop()
         async with self._alone("hermes listen" if self._given.idle_s is None else UNTIL_IDLE):
             self._bell = Bell(self._store.home.root)
-            for number in (signal.SIGTERM, signal.SIGINT):
+            hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # as by `nohup`
+            for number in (signal.SIGTERM, signal.SIGINT, *hang_up):
                 loop.add_signal_handler(number, self.end)
             try:
                 await self._round(self._bell)

@@ -103,6 +103,25 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
     assert len(home.agent.effects) == 1
 
 
+@pytest.mark.parametrize("is_ignored", [False, True])
+async def test_a_closed_terminal_ends_it_unless_that_is_ignored(home: House, is_ignored: bool) -> None:
+    """As Ctrl-C does; `nohup` and a shell in the background let it go on."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else lambda number, _: heard.append(number))
+    try:
+        await home.start()
+        os.kill(os.getpid(), signal.SIGHUP)
+        if is_ignored:
+            home.agent.ask([question()])
+            await home.person.sees(ASKED)
+            await home.stop()
+        else:
+            await home.ended()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert not heard
+
+
 async def test_what_is_being_posted_at_the_end_is_not_posted_again(home: House) -> None:
     """A listener starts again after an upgrade, for example, while Telegram is slow to say that it took a question."""
     await home.start()
