@@ -21,7 +21,7 @@ that it is started in. It loads little, because an agent waits: it takes about t
 code that waits is in `wait.py`.
 """
 
-# ruff: noqa: PTH119 (pathlib would cost as much as json does)
+# ruff: noqa: PTH116, PTH119 (pathlib would cost as much as json does)
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ def main(argv: list[str]) -> int:
         _print(2, f"hermes: {fault}; see `hermes hook --help`.\n")
         return 2 if os.isatty(2) else 0
     try:
+        _check_owner(options["store"])
         return _wait_for_prompts(options) if "prompts" in options else _run(options)
     except _Refused as refused:
         _log(options, str(refused))
@@ -143,6 +144,17 @@ def _run(options: dict[str, str]) -> int:
     _keep(options, payload)
     _nudge(options, opens=agent.asks(payload))
     return 0
+
+
+def _check_owner(store: str) -> None:
+    """Raise _Refused if the store is another user's, who could neither read nor remove what this hook leaves there.
+
+    Root could write there: with `sudo`, or in a container that has the home folder of a user.
+    """
+    with contextlib.suppress(OSError):  # there is none yet, or it cannot be seen
+        owner = os.stat(store).st_uid
+        if owner != os.geteuid():
+            raise _Refused(f"{store} belongs to another user (uid {owner}); run it as that user")
 
 
 def _leave_terminal() -> None:

@@ -274,6 +274,20 @@ def test_what_cannot_be_read_is_one_line_in_the_log(desk: Desk, data: bytes, why
     assert stat.S_IMODE(desk.log.parent.stat().st_mode) == 0o700
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can write into another user's store")
+def test_nothing_is_left_in_the_store_of_another_user(desk: Desk) -> None:
+    """Its owner could not read it, and no listener of theirs would start: the folders would be root's."""
+    before = list(desk.store.iterdir())
+    os.chown(desk.store, 54321, 54321)
+    desk.tell(ASKED)
+    why = f"{desk.store} belongs to another user (uid 54321); run it as that user"
+    assert desk.logged() == f"not kept: {why}"
+    command = [sys.executable, "-I", "-m", "hermes", "hook", "generic", *desk.arguments]
+    told = subprocess.run(command, input=b'{"questions": []}\n', capture_output=True, check=True)
+    assert json.loads(told.stdout) == {"kind": "refused", "error": why}
+    assert list(desk.store.iterdir()) == before
+
+
 def test_a_full_disk_is_one_line_in_the_log(desk: Desk) -> None:
     """The record does not fit, the line does; nothing unfinished stays."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))  # noqa: E731
