@@ -457,6 +457,20 @@ async def test_a_question_that_is_tapped_before_it_is_confirmed_stays_in_its_top
     assert again.thread_id == shown.thread_id == first.thread_id
 
 
+async def test_open_says_where_the_questions_come(office: Office) -> None:
+    """Below the answer in the main list nothing comes; in their own topic they are there."""
+    await office.open()
+    first, second = office.session("Fix login"), office.session("Release two")
+    asked = await office.ask(first, "que_1")
+    assert (await office.answer(office.write("/open"))).text == "I post it again, in its topic."
+    await until(lambda: office.home.entry().phone.message_id not in {None, asked.message_id}, "the question again")
+    told = await office.answer(office.write("/open", asked.thread_id))
+    assert told.text == "Here is the one that is open:"
+    await office.ask(second, "que_2", "Which name?")
+    await until(lambda: all(one.phone.message_id for one in office.home.entries()), "both questions noted")
+    assert (await office.answer(office.write("/open", asked.thread_id))).text == "I post 2 again, each in its topic."
+
+
 async def test_an_open_question_stays_when_topics_are_switched_on(office: Office) -> None:
     """Its new copy too; the next question of the same session stands in the topic."""
     await office.open("off")

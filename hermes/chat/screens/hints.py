@@ -277,16 +277,19 @@ def connected(*, has_prompts: bool = False) -> Screen:
     return note(f"✅ Connected. When your coding agent asks something, it comes here.{prompts}")
 
 
-def reposted(count: int, *, coming: int = 0) -> Screen:
+def reposted(count: int, *, coming: int = 0, is_apart: bool = False) -> Screen:
     """Return the answer to /open: the number of open asks that are posted again after it.
 
     `coming` is that of those that were not posted yet: they wait for the person at the computer, for example.
+    `is_apart`: some are posted in other topics than the one in which this answer stands.
     """
     if not count and coming:
         one = "One question is open, but not here yet. It comes by itself."
         return note(one if coming == 1 else f"{coming} questions are open, but not here yet. They come by themselves.")
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
+    if is_apart:
+        return note("I post it again, in its topic." if count == 1 else f"I post {count} again, each in its topic.")
     here = "Here is one" if count == 1 else f"Here are {count}"
     if coming > 0:  # one may have ended meanwhile
         others = "the other one comes by itself" if coming == 1 else "the others come by themselves"

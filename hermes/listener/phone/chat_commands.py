@@ -154,7 +154,7 @@ class Commands:
             return False
         log.info("command /%s of user %d", name, text.user.id)
         about_sessions = name in hints.PROMPT_COMMANDS
-        said = await (self._answer_about_sessions(name, words, text) if about_sessions else self._answer(name))
+        said = await (self._answer_about_sessions(name, words, text) if about_sessions else self._answer(name, text))
         if said is not None:
             self._messenger.say(said, reply_to=text.message_id)
         return True
@@ -168,11 +168,12 @@ class Commands:
         await self._cards.want(name, text)
         return None
 
-    async def _answer(self, name: str) -> Screen:
+    async def _answer(self, name: str, text: Text) -> Screen:
         match name:
             case "open":
-                count = await self._post_again()
-                return hints.reposted(count, coming=len(self._open()) - count)
+                shown = await self._post_again()
+                is_apart = any(entry.phone.thread_id != text.thread_id for entry in shown)
+                return hints.reposted(len(shown), coming=len(self._open()) - len(shown), is_apart=is_apart)
             case "lock":
                 await self._entries.store.lock_phone()
                 return hints.locked(self._messenger.machine)
@@ -195,13 +196,16 @@ class Commands:
     def _open(self) -> list[Entry]:
         return [entry for entry in self._entries.all() if entry.state.phase == "open"]
 
-    async def _post_again(self) -> int:
-        """Mark each open ask to be posted again at the end of the chat; its older message is deleted afterwards."""
+    async def _post_again(self) -> list[Entry]:
+        """Mark the open asks to be posted again at the end of the chat; return them as they were.
+
+        The older message of each is deleted afterwards.
+        """
         shown = [entry for entry in self._open() if entry.phone.message_id is not None]
         for entry in shown:
             with self._entries.apart(entry.id):
                 await self._entries.change(entry.id, _anew)
-        return len(shown)
+        return shown
 
 
 def _anew(entry: Entry) -> Entry:
