@@ -94,7 +94,14 @@ class Updates:
         self._phone.torn.update(joining, [prompt.id for prompt in self._prompts.all() if prompt.due_s is not None])
 
     async def shut_out(self) -> None:
-        """Cancel the prompts of people who may write here no longer, if they were not sent yet."""
+        """Cancel the prompts of people who may write here no longer, if they were not sent yet.
+
+        A text of theirs that is being joined is only offered as an answer, to the others.
+        """
+        for entry in self._entries.all():
+            joining = entry.state.joining
+            if joining is not None and not self._phone.has_user(joining.user.id):
+                self._phone.torn.add(entry.id)
         for prompt in self._prompts.all():
             if is_free(prompt) and not self._phone.has_user(prompt.user.id):
                 log.warning("prompt %s is cancelled: user %d may write here no longer", prompt.id, prompt.user.id)

@@ -11,7 +11,7 @@ from hermes.errors import InUse
 from hermes.model.actions import KeepWaiting
 from hermes.sandbox.botapi import Chat
 from tests.listener.gates import fails_once, unwritable
-from tests.listening import BOB, STRANGER, House, a_request, house, living, question, until
+from tests.listening import ANN, BOB, STRANGER, House, a_request, house, living, question, until
 from tests.prompted import Desked
 
 if TYPE_CHECKING:
@@ -557,6 +557,22 @@ async def test_in_a_group_everybody_who_may_counts(tmp_path: Path) -> None:
         assert "Bob" in ended.text
         assert team.listener._parts.phone.memory.at.chat_id is None
         assert len(team.agent.effects) == 1
+
+
+async def test_a_text_of_somebody_who_was_taken_off_the_list_answers_nothing(tmp_path: Path) -> None:
+    """It was being joined when the list was changed; another person may say that it is the answer."""
+    async with living(tmp_path, "new", chats=(Chat(GROUP, "Team"),), chat_id=GROUP) as team:
+        await team.start()
+        team.agent.ask([question()])
+        shown = await team.person.sees(ASKED, chat=GROUP)
+        await team.noted(shown)
+        team.person.write(LONG, to=shown, chat_id=GROUP, user_id=BOB.id)
+        await until(lambda: team.entry().state.joining, "the text saved")
+        await team.stop()
+        telegram = {"token": team.api.token, "chat_id": GROUP, "users": [ANN.id], "api_base": team.api.base_url}
+        await team.start(telegram=telegram)
+        await team.person.sees("Is this your answer to", buttons=True, chat=GROUP)
+        assert team.agent.effects == []
 
 
 async def test_a_reply_to_a_notice_gets_a_word_in_a_group(tmp_path: Path) -> None:
