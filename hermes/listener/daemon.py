@@ -194,6 +194,7 @@ class Listener:
             if not await self._opens(by_timer=True):
                 return
             phone = self._parts.phone_side
+            self._parts.connected.clear()  # nobody follows a server now, and /status must not call all of them away
             try:
                 if phone is not None:
                     with suppress(ChatError):  # the polls say it, too

@@ -443,6 +443,13 @@ async def test_reaping_does_once_what_a_listener_does(home: House) -> None:
     assert not home.api.control.state().polling
 
 
+async def test_a_reaper_calls_no_server_away(home: House) -> None:
+    """It follows none, so that it knows of none when it answers /status; OpenCode runs."""
+    home.person.write("/status")
+    await home.new().run_once()
+    assert "is not there" not in (await home.person.sees("Nothing is open")).text
+
+
 async def test_a_reaper_makes_no_words_about_its_absence(home: House) -> None:
     """It is away most of the time: nothing is said at each run, and nothing drawn afresh."""
     await home.start()
