@@ -101,14 +101,16 @@ def read_source(record: Record, agent: str, machine: str) -> Source:
 def read_desk(record: Record, source: Source) -> Replied | Dismissed | None:
     """Read `desk`, the answer from the desk if it came before the phone's; return None if there is no `desk`.
 
-    It is `{"answers": [[…]]}`; any other object means that the ask was rejected. Raises PayloadError: another shape.
+    It is `{"answers": [[…]], "timer"?}`; `timer` says that the agent's own timer decided. Any other object means that
+    the ask was rejected. Raises PayloadError: another shape.
     """
     if record.get("desk") is None:
         return None
     word, request_id = record_of(record["desk"], "desk"), source.request_id or ""
     if word.get("answers") is None:
         return Dismissed(request_id, source.session_id)
-    return Replied(request_id, source.session_id, read_answers(word["answers"], "desk"))
+    by_timer = flag_of(word, "timer", "desk", absent=False)
+    return Replied(request_id, source.session_id, read_answers(word["answers"], "desk"), by_timer=by_timer)
 
 
 def answers_to(count: int, decision: Decision) -> tuple[Answer, ...]:

@@ -25,6 +25,8 @@ def event(entry: Entry, verdict: End, terms: Terms, *, has_spoken: bool) -> Deli
             return Delivered(at_s, proof, Allowed() if is_vague else ())
         case WasDismissed(proof=proof) if is_ours(entry, verdict, terms.meant):
             return Delivered(at_s, proof)
+        case AnsweredWith(answers, proof, by_timer=True):
+            return Ended(at_s, "answered_at_desk", answers, "timer", proof)
         case AnsweredWith(answers, proof):
             together = "together" if _lasting(answers) and _lasting(answers) == terms.neighbours_word else ""
             kind: EndKind = "rejected_at_desk" if isinstance(answers, Refused) else "answered_at_desk"

@@ -144,8 +144,8 @@ def _believe(entry: Entry, errand: Errand, news: News, terms: Terms) -> Errand:
     """Take the agent's own word, because nothing else can prove the end."""
     proof: Proof = "event" if terms.is_served else "plugin"
     match news:
-        case Replied(answers=answers):
-            return errand._replace(proven=AnsweredWith(answers, proof))
+        case Replied(answers=answers, by_timer=by_timer):
+            return errand._replace(proven=AnsweredWith(answers, proof, by_timer))
         case Dismissed():
             return errand._replace(proven=WasDismissed(proof=proof))
         case Quiet():

@@ -100,7 +100,8 @@ class Outcome:
     - `reason` of "gone": "ended" (aborted, deleted, restarted), "swept" (the agent gave up waiting by itself),
       "removed" (its machine was removed),
       "ambiguous" (two requests fit, so that Hermes cannot tell which one it is), or "" (another entry has its request).
-    - `reason` of an end at the desk: "together" if our decision about another permission ended this one too, else "".
+    - `reason` of an end at the desk: "together" if our decision about another permission ended this one too, "timer" if
+      the agent's own timer ended it, else "".
     """
 
     kind: OutcomeKind

@@ -35,13 +35,14 @@ class Replied:
     """A request was answered, on the phone or at the desk. It may be a request that the agent no longer waits for.
 
     `answers` are those to its questions, or the reply to its permission. If the agent does not name the request,
-    `request_id` is "", and `call_id` leads to the ask.
+    `request_id` is "", and `call_id` leads to the ask. `by_timer`: no person answered in time, and the agent went on.
     """
 
     request_id: str
     session_id: str
     answers: Response
     call_id: str = ""
+    by_timer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ class StillOpen:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredWith:
-    """The request was answered with these answers, or this reply to a permission."""
+    """The request was answered with these answers, or this reply to a permission; `by_timer` as in `Replied`."""
 
     answers: Response
     proof: Proof = field(default="record", compare=False)
+    by_timer: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

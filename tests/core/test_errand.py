@@ -210,6 +210,15 @@ def test_a_hook_that_could_not_print_handed_nothing_over() -> None:
     assert isinstance(story.order.event, Ended)
 
 
+def test_an_end_by_the_agents_own_timer_says_so() -> None:
+    """No person answered at the desk."""
+    story = Story(QUESTION, is_served=False, route="waiter")
+    story.learn(NewsCame(replace(THEIRS, by_timer=True)))
+    assert isinstance(story.order, Happen)
+    assert isinstance(story.order.event, Ended)
+    assert (story.order.event.kind, story.order.event.reason) == ("answered_at_desk", "timer")
+
+
 def test_a_hook_that_waits_takes_the_place_of_one_that_left() -> None:
     """Two hooks of one call: if the second one dies its plugin starts it again."""
     story = Story(QUESTION, is_served=False)

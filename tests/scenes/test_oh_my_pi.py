@@ -251,6 +251,18 @@ def test_a_timer_takes_what_its_own_would(stage: Stage, desk: Any, received: Any
     stage.over()
 
 
+@pytest.mark.nightly
+def test_its_own_timer_is_no_answer_of_a_person(home: Home, stage: Stage, desk: Any, received: Any) -> None:
+    """`ask.timeout` takes what is marked; the phone rings, and says that nobody answered."""
+    set_up(home, ask={"timeout": 5})
+    desk(asks(DATABASE))
+    asked = stage.asked("Which database should I use?")
+    assert received() == ("User selected: SQLite (auto-selected after timeout)",)
+    stage.turned(asked, "⌛ The timer of oh-my-pi on", "decided: SQLite")
+    stage.ended("⌛ No answer to Database in time")
+    stage.over()
+
+
 def test_without_hermes_the_dialog_goes_on_alone(home: Home, stage: Stage, desk: Any, received: Any) -> None:
     """Its Python is gone: nothing of it is seen or felt."""
     place = install.PLUGIN.path(home.environ())

@@ -142,11 +142,13 @@ def _questions(given: Record) -> tuple[Question, ...]:
 def _done(record: Record, _: str) -> Signal:
     """Read the end of a call: the answers to its questions, or `Allowed` for a permission.
 
-    The event does not say whether the permission was given on the phone or at the desk.
+    The event does not say whether the permission was given on the phone or at the desk. `afkTimeoutMs` says that nobody
+    answered in the time of Claude Code's setting `askUserQuestionTimeout`.
     """
     tool, given = _call(record)
     answers = _told(given) if tool == TOOL else Allowed()
-    return Replied("", _session(record), answers, call_id=_call_id(record, tool, given))
+    by_timer = tool == TOOL and given.get("afkTimeoutMs") is not None
+    return Replied("", _session(record), answers, call_id=_call_id(record, tool, given), by_timer=by_timer)
 
 
 def _told(given: Record) -> Answers:

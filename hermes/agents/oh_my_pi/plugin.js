@@ -294,7 +294,8 @@ function outcomeOf(answer, questions) {
 function wordOf(result) {
   if (result?.kind !== "submit") return { kind: "reject" }
   const results = Array.isArray(result.results) ? result.results : []
-  return { answers: results.map((one) => [...textsOf(one?.selectedOptions), ...textsOf([one?.customInput, one?.note])]) }
+  const answers = results.map((one) => [...textsOf(one?.selectedOptions), ...textsOf([one?.customInput, one?.note])])
+  return results.some((one) => one?.timedOut === true) ? { answers, timer: true } : { answers }
 }
 
 function textsOf(values) {

@@ -103,8 +103,9 @@ def _ended(entry: Entry) -> str:
             return "Already stopped" if entry.ask.capabilities.reject_stops else "Already refused"
         case Outcome(kind="skipped"):
             return "Already skipped"
-        case Outcome(kind="answered_at_desk"):
-            return f"Already answered on the computer: {all_in_words(entry, TOAST_UNITS)}"
+        case Outcome(kind="answered_at_desk", reason=reason):
+            who = "by the agent's own timer" if reason == "timer" else "on the computer"
+            return f"Already answered {who}: {all_in_words(entry, TOAST_UNITS)}"
         case Outcome(kind="rejected_at_desk"):
             return "Already dismissed on the computer"
         case Outcome(kind="gone"):

@@ -112,7 +112,9 @@ def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span
         case "skipped":
             return ("⏭ Skipped, it decides by itself",)
         case "answered_at_desk":
-            return "🖥 Answered on the computer", colon, answer
+            by_timer = ("⌛ The timer of ", agent(entry.ask), " decided")
+            who = by_timer if outcome.reason == "timer" else ("🖥 Answered on the computer",)
+            return *who, colon, answer
         case "rejected_at_desk":
             return ("🖥 Dismissed on the computer",)
         case _ if outcome.reason == "swept":

@@ -13,6 +13,7 @@ from hermes.chat.screens.screen import (
     Screen,
     SideScreen,
     agent,
+    all_in_words,
     clock,
     code,
     computer,
@@ -77,6 +78,8 @@ def _beside_settled(entry: Entry, look: Look) -> dict[SideKind, SideScreen]:
     if state.decision is None or state.decision.by is None:
         if outcome.reason == "swept":
             return {"expired": _given_up(entry)}
+        if outcome.reason == "timer":
+            return {"expired": _by_its_timer(entry)}
         return {} if is_elsewhere(outcome) else {"expired": _expired(entry, look)}
     if is_elsewhere(outcome):
         return {"too_late": _too_late(entry, look)}
@@ -253,6 +256,14 @@ def _given_up(entry: Entry) -> SideScreen:
     return _lasting(note("⌛ ", who, " gave up waiting for an answer to ", *subject(entry.ask), ". ", code(entry)))
 
 
+def _by_its_timer(entry: Entry) -> SideScreen:
+    """Return that the agent's own timer has decided: an edit of the main message alone would make no sound."""
+    by = (" in time; the timer of ", agent(entry.ask), " decided")
+    answer = Span(all_in_words(entry, _ANSWER) if len(entry.ask.questions) == 1 else "", "bold")
+    colon = ": " if answer.text else ""
+    return _lasting(note("⌛ No answer to ", *subject(entry.ask), *by, colon, answer, ". ", code(entry)))
+
+
 def is_answerable_late(entry: Entry, look: Look) -> bool:
     """Tell whether a question that is over can still be answered, by a prompt for its session."""
     decision = entry.state.decision
@@ -307,6 +318,7 @@ _TOO_LATE: Final = {
     "answered_at_desk": "it had already been answered on the computer.",
     "rejected_at_desk": "it had already been dismissed on the computer.",
     "together": "your answer to another request had settled it, too.",
+    "timer": "the agent's own timer had decided.",
     "removed": "its machine was removed from Hermes.",
 }
 _PERMISSION_TOO_LATE: Final = {

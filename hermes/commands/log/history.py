@@ -188,7 +188,7 @@ def _effect(
     if outcome is None or outcome.kind == "gone":
         return "", None
     if is_elsewhere(outcome):
-        return "" if outcome.reason == "together" else "computer", outcome.answers
+        return "" if outcome.reason in {"together", "timer"} else "computer", outcome.answers
     return (decision.where, outcome.answers or decision.sent) if decision is not None else ("", None)
 
 

@@ -144,6 +144,8 @@ def _background(exchange: Exchange) -> Iterator[Text]:
         who = "at the computer"
     elif exchange.reason == "together":
         who = "together with another request"
+    elif exchange.reason == "timer":
+        who = "by the agent's own timer"
     after = "" if exchange.took_s is None else f"after {span(exchange.took_s)}"
     if known := ", ".join(filter(None, (who, after, _PROOFS[exchange.confirmed]))):
         yield Text(known, "dim")

@@ -107,6 +107,16 @@ def test_what_was_answered_is_told_in_one_string_a_question() -> None:
     assert listed.answers == ((), ("S, L",))
 
 
+def test_an_end_by_claude_codes_own_timer_is_no_answer_of_a_person() -> None:
+    """It says after how long it went on."""
+    input_ = recorded("PostToolUse-two-desk")["tool_input"] | {"answers": {}, "annotations": {}, "afkTimeoutMs": 60000}
+    done, desk = signal("PostToolUse-two-desk", tool_input=input_), signal("PostToolUse-two-desk")
+    assert isinstance(done, Replied)
+    assert isinstance(desk, Replied)
+    assert (done.answers, done.by_timer, done.call_id) == (((), ()), True, desk.call_id)
+    assert not desk.by_timer
+
+
 def test_a_session_that_is_over_waits_for_nothing() -> None:
     """As recorded."""
     assert signal("SessionEnd") == SessionEnded("claude-code", recorded("SessionEnd")["session_id"])

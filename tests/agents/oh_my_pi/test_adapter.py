@@ -130,6 +130,14 @@ def test_recorded_words_of_the_desk_are_read(name: str, answered: tuple[tuple[st
     assert said == Replied("0123", "01a200c2-bfe5-71ca-8e47-4be83fa337b9", answered)
 
 
+def test_an_answer_of_its_own_timer_says_so() -> None:
+    """As far as oh-my-pi says that it took one."""
+    desk = recorded("desk", "a note") | {"timer": True}
+    said = read(recorded("asked", "one") | {"desk": desk}, machine="laptop")
+    assert isinstance(said, Replied)
+    assert said.by_timer
+
+
 def test_esc_at_the_desk_is_read() -> None:
     """Whatever is no answer is none."""
     said = read(recorded("asked", "one") | {"desk": recorded("desk", "esc")}, machine="laptop")

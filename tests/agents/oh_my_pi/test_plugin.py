@@ -53,6 +53,14 @@ def test_what_was_said_at_the_desk_counts_in_whatever_shape(tmp_path: Path, resu
     assert lines[1:] == [{"answers": told}]
 
 
+def test_what_its_own_timer_took_is_told_as_that(tmp_path: Path) -> None:
+    """Nobody answered at the desk."""
+    result = {"kind": "submit", "results": [{"id": "db", "selectedOptions": ["B"], "timedOut": True}]}
+    assert json.loads(run(tmp_path, DESK, HOOK, RESULT=result, QUESTION=QUESTION)) == result
+    lines = [json.loads(line) for line in (tmp_path / "hook.told").read_text().splitlines()]
+    assert lines[1:] == [{"answers": [["B"]], "timer": True}]
+
+
 def run(folder: Path, script: str, hook: str | None, **values: Any) -> str:
     """Run this script with Node and return its output; `hook` stands where Python would run Hermes."""
     executable = folder / "hook"

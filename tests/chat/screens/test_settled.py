@@ -159,6 +159,11 @@ def test_saved_answers_to_several_questions_are_listed() -> None:
             LOOK,
             "🖥 Answered on the computer: **no answer** · 18:12 · #k7",
         ),
+        (
+            settled(Outcome("answered_at_desk", AT_1812, (("PostgreSQL",),), "timer")),
+            LOOK,
+            "⌛ The timer of OpenCode on laptop decided: **PostgreSQL** · 18:12 · #k7",
+        ),
     ],
 )
 def test_how_it_ended(state: State, look: Look, said: str) -> None:

@@ -253,6 +253,19 @@ def test_an_agent_that_gave_up_is_told_aloud() -> None:
     assert sides(swept, LOOK)["expired"].ring
 
 
+def test_an_agent_whose_own_timer_decided_is_told_aloud() -> None:
+    """Nobody answered, neither on the phone nor at the computer; an answer that comes later is told so."""
+    outcome = Outcome("answered_at_desk", AT_1812, (("PostgreSQL",),), "timer")
+    alone = entry(DATABASE, state=settled(outcome, None))
+    told = "⌛ No answer to **Database** in time; the timer of OpenCode on laptop decided: **PostgreSQL**. #k7"
+    assert said(alone) == {"expired": told}
+    assert sides(alone, LOOK)["expired"].ring
+    several = entry(DATABASE, DATABASE, state=settled(outcome, None))
+    assert said(several)["expired"].endswith("the timer of OpenCode on laptop decided. #k7")
+    late = entry(DATABASE, state=settled(outcome, SQLITE))
+    assert said(late) == {"too_late": "Your answer **SQLite** came too late: the agent's own timer had decided. #k7"}
+
+
 def test_an_end_that_nobody_answered_needs_no_word_beside() -> None:
     """The main message says it, and no person's answer was lost."""
     kinds: tuple[OutcomeKind, ...] = ("gone", "answered_at_desk", "rejected_at_desk")

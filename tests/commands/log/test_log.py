@@ -115,6 +115,10 @@ ENDS = [
         ["✓ “PostgreSQL”, “and more”", "  at the computer, after 2 min, the agent's server said so"],
     ),
     (
+        ended(an_ask(), "answered_at_desk", answers=(("PostgreSQL",),), reason="timer", proof="plugin"),
+        ["✓ “PostgreSQL”", "  by the agent's own timer, after 2 min, the agent's plugin said so"],
+    ),
+    (
         ended(an_ask(), "rejected_at_desk", proof="plugin"),
         ["✗ dismissed", "  at the computer, after 2 min, the agent's plugin said so"],
     ),
