@@ -86,10 +86,13 @@ def _differ(*labels: str) -> bool:
 def _whom(prompt: Prompt) -> Screen:
     if prompt.phase == "withdrawn":
         return note(*_cancelled(prompt)) if prompt.reason else note("All right, I send it to nobody")
-    names = [_choice(target) for target in prompt.choices]
-    longer = [_with_place(name, target) for name, target in zip(names, prompt.choices, strict=True)]
-    is_clear = _differ(*names, _NOBODY) or not _differ(*longer, _NOBODY)
-    labels = apart(names if is_clear else longer, own=_NOBODY)
+    names = [(_choice(target), target) for target in prompt.choices]
+    alone = [name for name, _ in names]
+    with_place = [_with(place(target), name, target) for name, target in names]
+    with_agent = [_with(plain(target.agent_name), name, target) for name, target in names]
+    # The shortest of those that tell the most sessions apart.
+    clearest = max((alone, with_place, with_agent), key=lambda labels: len({seen(one) for one in (*labels, _NOBODY)}))
+    labels = apart(clearest, own=_NOBODY)
     rows = tuple((of_record(prompt.id, label, Address(number)),) for number, label in enumerate(labels))
     return note("What is this for?", rows=(*rows, (of_record(prompt.id, _NOBODY, Withdraw()),)))
 
@@ -100,11 +103,12 @@ def _choice(target: Target) -> str:
     return shortened(called(target), LIMITS.columns)
 
 
-def _with_place(name: str, target: Target) -> str:
-    where = shortened(place(target), _PLACE)
-    if not where or not target.source.session_id:
+def _with(more: str, name: str, target: Target) -> str:
+    """Return the name of a session with its project, or with its agent, behind it."""
+    short = shortened(more, _PLACE)
+    if not short or not target.source.session_id:
         return name
-    return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {where}"
+    return f"{shortened(name, LIMITS.columns - _PLACE - 3)} · {short}"
 
 
 _Said = tuple[Line, list[Button]]

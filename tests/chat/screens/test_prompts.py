@@ -181,6 +181,18 @@ def test_sessions_of_one_name_are_offered_with_their_projects() -> None:
     assert labels == ["1 Fix login flow", "2 Fix login flow", "Nothing"]
 
 
+def test_sessions_of_two_agents_in_one_folder_are_offered_with_their_agents() -> None:
+    """Neither has a title; a second one of an agent has a number beside that."""
+    names = ("Claude Code", "oh-my-pi", "oh-my-pi")
+    bare = [replace(SOURCE, session_title="", session_id=f"ses_{number}") for number in range(3)]
+    choices = tuple(replace(TARGET, source=one, agent_name=name) for one, name in zip(bare, names, strict=True))
+    asked = prompt("unaddressed", target=None, choices=choices[:2])
+    labels = [row[0].text for row in prompt_line(asked, ASKED_S).rows]
+    assert labels == ["shop-api · Claude Code", "shop-api · oh-my-pi", "Nothing"]
+    labels = [row[0].text for row in prompt_line(replace(asked, choices=choices), ASKED_S).rows]
+    assert labels == ["1 shop-api · Claude Code", "2 shop-api · oh-my-pi", "3 shop-api · oh-my-pi", "Nothing"]
+
+
 @pytest.mark.parametrize(
     ("title", "labels"),
     [
