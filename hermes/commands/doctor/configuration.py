@@ -65,7 +65,7 @@ def _people(around: Around) -> list[Finding]:
 def _log(around: Around) -> list[Finding]:
     file = around.config.log.file
     there = next(path for path in (file, *file.parents) if path.exists())
-    usable = there.is_file() and os.access(there, os.W_OK)
+    usable = not there.is_dir() and os.access(there, os.W_OK)  # it may be a device, such as /dev/null
     if there != file:
         usable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
     if not usable:

@@ -156,6 +156,13 @@ async def test_a_log_that_cannot_be_written_is_broken(patient: Patient) -> None:
     assert named(await configuration.look(patient.around()), "log").verdict == "good"
 
 
+async def test_a_log_may_be_a_device(patient: Patient) -> None:
+    """Nothing is kept in /dev/null, and a container may have its log at /dev/stderr."""
+    patient.tables["log"]["file"] = "/dev/null"
+    patient.write()
+    assert named(await configuration.look(patient.around()), "log").verdict == "good"
+
+
 async def test_without_a_file_the_environment_says_all(patient: Patient, tmp_path: Path) -> None:
     """As under systemd or in a container: that is no trouble."""
     around = patient.around()
