@@ -12,7 +12,7 @@ import typer
 from hermes.commands.loading import load, read
 from hermes.commands.options import ConfigOption
 from hermes.config import reading as configuration
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, Held
 from hermes.model.ask import OnExpiry
 
 if TYPE_CHECKING:
@@ -142,14 +142,20 @@ def _with_phone(path: Path | None) -> Config:
 @app.command(rich_help_panel=PANEL)
 def lock(*, config: ConfigOption = None) -> None:
     """Take no answers and send no prompts from the phone until `hermes unlock`, as /lock on the phone does."""
-    from hermes.commands.stores import look, store_of
+    from hermes.commands.stores import listener_elsewhere, look, store_of
 
     async def locked(store: Store) -> bool:
         was_locked = await store.is_phone_locked()
         await store.lock_phone()
         return was_locked
 
-    was_locked = asyncio.run(look(store_of(_with_phone(config)), locked))
+    loaded = _with_phone(config)
+    was_locked = asyncio.run(look(store_of(loaded), locked))
+    if (other := listener_elsewhere(loaded)) is not None:
+        raise Held(
+            f"only {loaded.store.path} is locked. {other} has this bot, and still takes what comes from the phone: "
+            "lock it, too, with its --config, or end it."
+        )
     typer.echo(
         "It was locked already." if was_locked else "Locked: no tap, text or prompt counts until `hermes unlock`."
     )

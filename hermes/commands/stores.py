@@ -4,10 +4,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
+from hermes import disk
 from hermes.config.settings import Config
 from hermes.model.entry import Entry
+from hermes.storage import process_lock
 from hermes.storage.files import FileStore
 from hermes.storage.home import Home
+from hermes.storage.process_lock import Holder
 from hermes.storage.store import Store
 
 T = TypeVar("T")
@@ -31,6 +34,18 @@ def store_of(config: Config, *, now: Callable[[], float] = time.time, pace: floa
 
     bot_id = None if config.phone is None else config.phone.bot_id
     return PostgresStore(home, address, bot_id, monotonic=lambda: pace * awake_or_asleep())
+
+
+def listener_elsewhere(config: Config) -> Holder | None:
+    """Return the process that has the bot while no listener of this store runs: it listens for another store.
+
+    With a database, all machines of a bot have one store. Raises StoreError.
+    """
+    home = home_of(config)
+    if config.store.url or home.listener() is not None:
+        return None
+    with disk.reading(home.root):
+        return process_lock.holder(process_lock.bot_lock(config.telegram.bot_id, home.root))
 
 
 def of_this_machine(store: Store, entries: Iterable[Entry]) -> tuple[Entry, ...]:

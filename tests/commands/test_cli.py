@@ -297,6 +297,21 @@ def test_a_phone_is_locked_at_the_computer(config: Path, tmp_path: Path, capsys:
     ]
 
 
+def test_a_lock_that_another_listener_does_not_see_is_no_lock(
+    config: Path, api: RunningBotApi, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of another store has the bot: whoever has lost the phone must not believe that it is locked."""
+    bot_id = int(api.token.partition(":")[0])
+    with process_lock.hold_bot(bot_id, tmp_path / "other", process_lock.named("hermes listen", tmp_path / "other")):
+        assert run("lock", "--config", str(config)) == cli.TAKEN
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert f"only {tmp_path / 'store'} is locked. hermes listen, store {tmp_path / 'other'} (pid" in told.err
+        assert at_once(a_store(tmp_path / "store").is_phone_locked())
+        with a_store(tmp_path / "store").home.hold("hermes listen, which is ours"):
+            assert run("lock", "--config", str(config)) == 0
+
+
 def test_status_for_people_and_for_machines(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whether anybody listens or not."""
     assert run("status", "--config", str(config)) == 0
