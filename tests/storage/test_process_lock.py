@@ -146,16 +146,16 @@ def test_the_holder_of_a_lock_is_asked_to_end(tmp_path: Path, manner: str) -> No
 def test_a_process_that_does_not_hold_the_lock_is_not_asked_to_end(tmp_path: Path) -> None:
     """The holder may run in a container that shares the folder: there its id means another process."""
     path = tmp_path / "x.lock"
-    pipes: dict[str, int] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipe = subprocess.PIPE
     with (
-        subprocess.Popen([sys.executable, "-c", HOLDS, str(path), ""], **pipes) as holding,
-        subprocess.Popen([sys.executable, "-c", "input()"], **pipes) as innocent,
+        subprocess.Popen([sys.executable, "-c", HOLDS, str(path), ""], stdin=pipe, stdout=pipe) as holding,
+        subprocess.Popen([sys.executable, "-c", "input()"], stdin=pipe, stdout=pipe) as innocent,
     ):
         assert holding.stdout is not None
         assert holding.stdout.readline() == b"held\n"
         path.write_text(json.dumps({"pid": innocent.pid, "who": "hermes listen", "since_s": 0}))
         with pytest.raises(Held, match=rf"hermes listen \(pid {innocent.pid}\) holds .* in another container"):
             process_lock.stop(path, longest_s=0.2)
-        assert innocent.communicate(b"\n", 60) == (b"", None)
+        assert innocent.communicate(b"\n", 60)[0] == b""
         assert innocent.returncode == 0, "it ended by itself"
         holding.communicate(timeout=60)
