@@ -147,7 +147,7 @@ def _run(options: dict[str, str]) -> int:
 
 
 def _check_owner(store: str) -> None:
-    """Raise _Refused if the store is another user's, who could neither read nor remove what this hook leaves there.
+    """Raise _Refused if the store is another user's, who could neither read nor remove the files of this hook.
 
     Root could write there: with `sudo`, or in a container that has the home folder of a user.
     """

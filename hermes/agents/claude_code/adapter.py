@@ -10,13 +10,13 @@ no longer waits for an answer. No event reports a no from the phone. Esc ends th
 
 A turn begins with `UserPromptSubmit` and ends with `Stop` or `StopFailure`, all with the same `prompt_id`. A turn that
 a person interrupts has no end; one goes on after its end, and ends again, if another Stop hook wants it. While a turn
-runs, what a person types is told at once with the id of that turn, and comes into it at its next step; what the turn
-asks still waits. If the turn ends before, what was typed begins a turn of its own, of which only the end is told. A
-prompt from the phone comes into the next step, too, and is told then; or it begins a turn. So does a background task,
-when it has ended. No payload has a time: the inbox adds it. The hook adds `from_phone` (this prompt is one from the
-phone, see `install`), `goes_on` (it is the news of a background task), `began` (when the turn that ends began, in epoch
-milliseconds), `title` (of the session, see `transcript`) and `nobody_there` (see `shape`). Its `cwd` is the folder in
-which Claude Code was started.
+runs, a text that a person types is told at once with the id of that turn, and comes into it at its next step; a
+question of the turn still waits. If the turn ends before, the text begins a turn of its own, of which only the end is
+told. A prompt from the phone comes into the next step, too, and is told then; or it begins a turn. So does a background
+task, when it has ended. No payload has a time: the inbox adds it. The hook adds `from_phone` (this prompt is one from
+the phone, see `install`), `goes_on` (it is the news of a background task), `began` (when the turn that ends began, in
+epoch milliseconds), `title` (of the session, see `transcript`) and `nobody_there` (see `shape`). Its `cwd` is the
+folder in which Claude Code was started.
 """
 
 from __future__ import annotations

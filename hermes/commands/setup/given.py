@@ -155,7 +155,7 @@ def _file(option: str, path: Path | None) -> Path | None:
 
 def _is_stream(path: Path) -> bool:
     """Tell whether this is a pipe, or names a descriptor of this process, as `<(…)` of a shell does."""
-    with suppress(OSError):  # what cannot be looked at is said when it is read
+    with suppress(OSError):  # the error comes when it is read
         return path.parent in _DESCRIPTORS or path.is_fifo()
     return False
 
