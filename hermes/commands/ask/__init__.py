@@ -76,13 +76,17 @@ async def talk(
 
 
 async def _give_up_unseen(it: Asking, phone: asyncio.Future[Told], terminal: Terminal, ttl_s: float | None) -> None:
-    """Take the question back if it is not on the phone within `ttl_s`.
+    """Take the question back if it is not on the phone within `ttl_s`, or if the phone is locked then.
 
-    It would never expire otherwise, because its time to answer starts only when it is on the phone.
+    It would never expire otherwise: its time to answer starts when it is on the phone, and stands still under a lock.
     """
     come, _ = await asyncio.wait((phone,), timeout=ttl_s)
-    if not come and not await terminal.shows(it.was_on_phone):
-        terminal.say("It did not reach your phone in that time; `hermes status` says why.")
+    if come:
+        return
+    is_locked = await terminal.shows(it.is_phone_locked)
+    if is_locked or not await terminal.shows(it.was_on_phone):
+        unseen = "It did not reach your phone in that time; `hermes status` says why."
+        terminal.say("The phone is locked: it takes no answer until `hermes unlock`." if is_locked else unseen)
         await it.stopped()
 
 

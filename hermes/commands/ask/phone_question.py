@@ -114,6 +114,10 @@ class Asking:
             self._came = any(entry.timing.posted_s is not None for entry in entries if wait_id(entry.ask) in waits)
         return self._came
 
+    async def is_phone_locked(self) -> bool:
+        """Tell whether the phone is locked. Raises StoreError."""
+        return await look(store_of(self._config), lambda store: store.is_phone_locked())
+
     async def _first_line(self) -> bytes:
         """Return the line that the hook prints.
 

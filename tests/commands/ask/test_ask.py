@@ -202,6 +202,16 @@ async def test_a_question_that_reaches_no_phone_is_given_up_in_its_time(still: H
     assert "Asked on your phone." not in err.decode()
 
 
+async def test_a_question_to_a_locked_phone_is_given_up_in_its_time(home: House) -> None:
+    """Its time to answer stands still under the lock, and the script does not wait for ever."""
+    await home.listener._store.lock_phone()
+    asking = await script(home, *CHOICE, "--timeout", "3s")
+    _, err = await asking.communicate()
+    assert asking.returncode == 11
+    assert "The phone is locked: it takes no answer until `hermes unlock`." in err.decode().splitlines()
+    await home.closed()
+
+
 async def test_a_time_that_is_over_before_the_question_is_kept_is_no_error(still: House) -> None:
     """On a busy machine the hook may not have begun by then: nobody answered, and the store is blamed for nothing."""
     asking = await script(still, *CHOICE, "--timeout", "1ms")
