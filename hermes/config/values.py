@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, ValidationInfo
 
 _UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_S = 36525 * 86400.0  # a time so far ahead can still be formatted as a date
+_ADDRESS = re.compile(r"\d+(\.\d+){3}|.*:.*")  # of IPv4, right or wrong, or of IPv6
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 
@@ -96,6 +97,8 @@ def checked_url(
     try:
         parts = urlsplit(text)
         port_is_right = parts.port != 0
+        if _ADDRESS.fullmatch(parts.hostname or ""):
+            ipaddress.ip_address(parts.hostname or "")
     except ValueError:
         raise ValueError("is not a URL") from None
     if parts.scheme not in schemes or not parts.hostname or not port_is_right or re.search(r"\s", text):
@@ -116,7 +119,7 @@ def _check_signs(url: str) -> None:
 
     try:
         httpx.URL(url)
-    except httpx.InvalidURL:  # each request to it would raise that, and not an error of the network
+    except (httpx.InvalidURL, UnicodeError):  # each request to it would raise that, and not an error of the network
         raise ValueError("is not a URL") from None
 
 

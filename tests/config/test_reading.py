@@ -214,6 +214,7 @@ WRONG = [
     ),
     ('[[opencode]]\nurl = "http://[a"', "[[opencode]] number 1, url is not a URL; it must be"),
     ('[[opencode]]\nurl = "http://\u0300a"', "[[opencode]] number 1, url is not a URL; it must be"),
+    ('[[opencode]]\nurl = "http://192.168.1.256:4096"', "[[opencode]] number 1, url is not a URL; it must be"),
     ('[[opencode]]\nurl = "http://a?b"', "[[opencode]] number 1, url has a '?' in it; it must be"),
     ('[[opencode]]\nurl = "http://a#b"', "[[opencode]] number 1, url has a '#' in it; it must be"),
     (

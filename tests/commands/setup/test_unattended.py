@@ -78,7 +78,9 @@ def test_a_proxy_by_an_option(desk: Desk) -> None:
     assert "Behind a proxy? Give it with `hermes setup --proxy http://HOST:PORT`" in said
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8080", "http://ann:hush@127.0.0.1:8080", "http://\udcff:8080"])
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8080", "http://ann:hush@127.0.0.1:8080", "http://\udcff:8080", "http://a/\udcff"]
+)
 def test_a_proxy_that_is_wrong_or_has_a_password(desk: Desk, url: str) -> None:
     """Others can see a command line: status 2, and the sentence does not repeat it."""
     status, said = desk.unattended("--proxy", url, *ALONE, HERMES_TELEGRAM__TOKEN=desk.api.token)
