@@ -70,7 +70,8 @@ class PromptHook:
         said |= {"directory": place.directory, "title": place.title, "record": place.record}
         said |= {"resumed": "yes"} if place.resumed else {}
         # A turn that begins shows that the session is open here, although it may have been closed in another terminal.
-        if place.begins or not prompt_files.has_ended_in(store, name, self._parent):
+        has_ended = prompt_files.has_ended(store, name)
+        if place.begins or (has_ended and not prompt_files.has_ended_in(store, name, self._parent)):
             prompt_files.begin_session(store, name)
         held = prompt_files.take_place(store, name, said)
         if held is None:

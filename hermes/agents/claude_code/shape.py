@@ -78,7 +78,7 @@ def _began_s(payload: "Mapping[str, Any]") -> float:
 
 def _title(payload: "Mapping[str, Any]") -> str:
     """Return the title of the session, of a subagent that of its root session; "" if the record does not tell."""
-    from hermes.agents.claude_code.transcript import title_of  # noqa: PLC0415 (news of a call needs it not)
+    from hermes.agents.claude_code.transcript import title_of  # noqa: PLC0415 (the news of a call does not need it)
 
     return title_of(_record(payload))
 

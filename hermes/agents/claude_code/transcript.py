@@ -12,10 +12,12 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import Any, BinaryIO, Final
 
 _READ_BYTES: Final = 65536
+_BLOCK_BYTES: Final = 1 << 20
 _INTERRUPTED: Final = "[Request interrupted by user"
 _TITLE_CHARACTERS: Final = 200
 
@@ -40,7 +42,7 @@ def began_at(path: str | Path, prompt_id: str) -> float | None:
     named = f'"promptId":{json.dumps(prompt_id)}'.encode()
     try:
         with _opened(path) as file:
-            return next((_time(_entry(line)) for line in file if named in line), None)
+            return next((_time(_entry(line)) for line in _lines_with(named, file)), None)
     except (OSError, ValueError):
         return None
 
@@ -50,14 +52,25 @@ def title_of(path: str | Path) -> str:
     titles: dict[str, str] = {}
     try:
         with _opened(path) as file:
-            for line in file:
-                entry = _entry(line) if b'-title"' in line else {}
+            for line in _lines_with(b'-title"', file):
+                entry = _entry(line)
                 title = entry.get("customTitle", entry.get("aiTitle"))
                 if isinstance(title, str):
                     titles[str(entry.get("type"))] = title[:_TITLE_CHARACTERS]
     except (OSError, ValueError):
         return ""
     return titles.get("custom-title") or titles.get("ai-title", "")
+
+
+def _lines_with(words: bytes, file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines with these words. A record may have 100 MB, and most of its lines are looked at by the block."""
+    rest = b""
+    while block := file.read(_BLOCK_BYTES):
+        whole, _, rest = (rest + block).rpartition(b"\n")
+        if words in whole:
+            yield from (line for line in whole.split(b"\n") if words in line)
+    if words in rest:
+        yield rest
 
 
 def _opened(path: str | Path) -> BinaryIO:

@@ -17,10 +17,10 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from hermes import disk
 from hermes.agents.prompting import Excludes, nothing_excluded
 from hermes.agents.registry import ADAPTERS, EXCLUSIONS, INTERRUPTED_AT, PROMPT_ABILITIES
 from hermes.core import notices
-from hermes.disk import saving
 from hermes.errors import AgentAway, AgentRefused
 from hermes.hook import prompt_files, spool
 from hermes.listener.kept import Kept
@@ -99,7 +99,7 @@ class HookPrompts:
 
     def _lies(self, name: str, record_id: str) -> bool:
         """Tell whether the prompt lies ready, or was taken and its receipt is not read yet; take back what stays."""
-        with saving(self._root):
+        with disk.saving(self._root):
             text = prompt_files.lying(self._root, name)
             given = None if text is None else prompt_files.read(text)
             lies = given is not None and given["id"] == record_id
@@ -115,7 +115,7 @@ class HookPrompts:
         """Tell whether the inbox has, or may have, a receipt for this prompt."""
         for path in spool.listing(self._root):
             try:
-                if record_id in path.read_text(encoding="utf-8", errors="replace"):
+                if record_id.encode() in disk.read(path):
                     return True
             except FileNotFoundError:
                 continue  # it has just been read
@@ -153,7 +153,7 @@ class HookPrompts:
         self._lay(name, {"id": record_id, "text": content.text})
 
     def _lay(self, name: str, given: dict[str, object]) -> None:
-        with saving(self._root):
+        with disk.saving(self._root):
             prompt_files.lay(self._root, name, json.dumps(given | {"until": self._now() + LIES_S}))
 
     async def stop(self, source: Source) -> bool:
@@ -166,7 +166,7 @@ class HookPrompts:
             await self._sleep(_STEP_S)
             if prompt_files.lying(self._root, name) is None:
                 return True
-        with saving(self._root):
+        with disk.saving(self._root):
             return not prompt_files.take_back(self._root, name)
 
     async def new_session(self, directory: str) -> str:  # noqa: ARG002 (demanded by the protocol)

@@ -89,6 +89,7 @@ MADE = json.dumps({"type": "ai-title", "aiTitle": "Check the tests", "sessionId"
         ([OWN.replace("Fix", "F" * 300)], "F" * 200),
         ([entry(OWN), json.dumps({"type": "user", "input": {"type": "custom-title"}})], ""),
         (['"-title"', '{"type":"ai-title","aiTitle":7}', '{"type":["x-title"],"aiTitle":"y"}', '{-title"'], ""),
+        ([entry("x" * 2_000_000), MADE, entry("y" * 1_500_000)], "Check the tests"),
         ([], ""),
     ],
 )
