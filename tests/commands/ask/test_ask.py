@@ -80,6 +80,7 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
 async def runs_out(home: House) -> None:
     """Let thirty seconds of the listener's pass once the question is on the phone."""
     await home.person.sees(ASKED, buttons=True)
+    await until(lambda: home.entry().timing.posted_s, "its time to answer begins")
     home.clock.advance(21)
     await home.person.sees("⏰")
     home.clock.advance(10)
