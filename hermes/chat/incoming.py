@@ -187,10 +187,10 @@ def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
 
 def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Admitted | Other:
     chat_id, member = number(change.chat.id), change.new_chat_member
-    if member.status in {"kicked", "left"}:
+    is_restricted = isinstance(member, telegram.ChatMemberRestricted)
+    if member.status in {"kicked", "left"} or (is_restricted and not member.is_member):
         return Blocked(update_id, chat_id)
-    is_mute = isinstance(member, telegram.ChatMemberRestricted) and not member.can_send_messages
-    return Other(update_id) if is_mute else Admitted(update_id, chat_id)
+    return Other(update_id) if is_restricted and not member.can_send_messages else Admitted(update_id, chat_id)
 
 
 def _user(user: telegram.User) -> User:

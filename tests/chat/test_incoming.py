@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import telegram
 
 from hermes.chat.bot import Bot
 from hermes.chat.incoming import Admitted, Blocked, Migrated, Other, is_permitted, read_update
@@ -234,7 +235,14 @@ async def test_a_bot_hears_of_its_right_to_write(bot: Bot, api: RunningBotApi) -
     api.phone.rule(chat=GROUP, standing="restricted")
     assert isinstance(read_update(await fetched(bot)), Other)
     api.phone.rule(chat=GROUP, standing="administrator")
-    assert read_update(raw := await fetched(bot)) == Admitted(raw["update_id"], GROUP)
+    raw = await fetched(bot)
+    assert read_update(raw) == Admitted(raw["update_id"], GROUP)
+    rights = {name: True for name in telegram.ChatMemberRestricted.__slots__ if name.startswith("can_")}
+    removed = raw["my_chat_member"]["new_chat_member"]["user"]
+    raw["my_chat_member"]["new_chat_member"] = {
+        "user": removed, "status": "restricted", "is_member": False, "until_date": 0, **rights,
+    }  # fmt: skip
+    assert read_update(raw) == Blocked(raw["update_id"], GROUP)
 
 
 @pytest.mark.parametrize(

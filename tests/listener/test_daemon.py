@@ -105,7 +105,7 @@ async def test_a_signal_ends_it_with_everything_saved(home: House, number: signa
 
 @pytest.mark.parametrize("is_ignored", [False, True])
 async def test_a_closed_terminal_ends_it_unless_that_is_ignored(home: House, is_ignored: bool) -> None:
-    """As Ctrl-C does; `nohup` and a shell in the background let it go on."""
+    """As Ctrl-C does; under `nohup` it goes on."""
     heard: list[int] = []
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN if is_ignored else lambda number, _: heard.append(number))
     try:

@@ -290,7 +290,8 @@ def reposted(count: int, *, coming: int = 0, is_apart: bool = False) -> Screen:
     if not count:
         return note("Nothing is open just now. I write when an agent asks.")
     if is_apart:
-        return note("I post it again, in its topic." if count == 1 else f"I post {count} again, each in its topic.")
+        posted = "I post it again, in its topic." if count == 1 else f"I post {count} again, each in its topic."
+        return note(posted, " Others are open that come by themselves." if coming > 0 else "")
     here = "Here is one" if count == 1 else f"Here are {count}"
     if coming > 0:  # one may have ended meanwhile
         others = "the other one comes by itself" if coming == 1 else "the others come by themselves"

@@ -100,8 +100,15 @@ def _works(entry: Entry, outcome: Outcome) -> bool:
 _AMBIGUOUS: Final = "Its questions look the same to me, so I can't tell which is which. Please answer on the computer."
 
 
+def _answered_elsewhere(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span]:
+    by_timer = outcome.reason == "timer"
+    if by_timer and not any(outcome.answers):
+        return "⌛ ", agent(entry.ask), " went on without an answer"
+    who = ("⌛ The timer of ", agent(entry.ask), " decided") if by_timer else ("🖥 Answered on the computer",)
+    return (*who, ": " if answer.text else "", answer)
+
+
 def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span]:
-    colon = ": " if answer.text else ""
     match outcome.kind:
         case _ if entry.ask.permission is not None and outcome.kind != "gone":
             return (word_on(entry),)
@@ -112,9 +119,7 @@ def _ending(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span
         case "skipped":
             return ("⏭ Skipped, it decides by itself",)
         case "answered_at_desk":
-            by_timer = ("⌛ The timer of ", agent(entry.ask), " decided")
-            who = by_timer if outcome.reason == "timer" else ("🖥 Answered on the computer",)
-            return *who, colon, answer
+            return _answered_elsewhere(entry, outcome, answer)
         case "rejected_at_desk":
             return ("🖥 Dismissed on the computer",)
         case _ if outcome.reason == "swept":

@@ -258,10 +258,13 @@ def _given_up(entry: Entry) -> SideScreen:
 
 def _by_its_timer(entry: Entry) -> SideScreen:
     """Return that the agent's own timer has decided: an edit of the main message alone would make no sound."""
-    by = (" in time; the timer of ", agent(entry.ask), " decided")
-    answer = Span(all_in_words(entry, _ANSWER) if len(entry.ask.questions) == 1 else "", "bold")
-    colon = ": " if answer.text else ""
-    return _lasting(note("⌛ No answer to ", *subject(entry.ask), *by, colon, answer, ". ", code(entry)))
+    who, outcome, is_one = agent(entry.ask), entry.state.outcome, len(entry.ask.questions) == 1
+    what = ("⌛ No answer to " if is_one else "⌛ Not all answers to ", *subject(entry.ask), " in time; ")
+    if outcome is None or not any(outcome.answers):
+        return _lasting(note(*what, who, " went on without one. ", code(entry)))
+    answer = Span(all_in_words(entry, _ANSWER) if is_one else "", "bold")
+    colon = ": " if is_one else ""
+    return _lasting(note(*what, "the timer of ", who, " decided", colon, answer, ". ", code(entry)))
 
 
 def is_answerable_late(entry: Entry, look: Look) -> bool:

@@ -221,6 +221,13 @@ def test_what_is_posted_again_is_counted(count: int, coming: int, said: str) -> 
     assert shown(hints.reposted(count, coming=coming)) == said
 
 
+def test_what_is_posted_again_elsewhere_is_counted_too() -> None:
+    """Below this answer nothing comes."""
+    assert shown(hints.reposted(1, is_apart=True)) == "I post it again, in its topic."
+    said = "I post 2 again, each in its topic. Others are open that come by themselves."
+    assert shown(hints.reposted(2, coming=1, is_apart=True)) == said
+
+
 def test_what_hermes_says_about_itself() -> None:
     """Plain words, and what to do."""
     assert shown(digest_screen(1)) == "Quiet hours have ended: one question is waiting for you."

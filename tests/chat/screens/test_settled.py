@@ -164,6 +164,11 @@ def test_saved_answers_to_several_questions_are_listed() -> None:
             LOOK,
             "⌛ The timer of OpenCode on laptop decided: **PostgreSQL** · 18:12 · #k7",
         ),
+        (
+            settled(Outcome("answered_at_desk", AT_1812, ((),), "timer")),
+            LOOK,
+            "⌛ OpenCode on laptop went on without an answer · 18:12 · #k7",
+        ),
     ],
 )
 def test_how_it_ended(state: State, look: Look, said: str) -> None:

@@ -261,7 +261,11 @@ def test_an_agent_whose_own_timer_decided_is_told_aloud() -> None:
     assert said(alone) == {"expired": told}
     assert sides(alone, LOOK)["expired"].ring
     several = entry(DATABASE, DATABASE, state=settled(outcome, None))
-    assert said(several)["expired"].endswith("the timer of OpenCode on laptop decided. #k7")
+    told = "⌛ Not all answers to **Database** and 1 more in time; the timer of OpenCode on laptop decided. #k7"
+    assert said(several) == {"expired": told}
+    none = entry(DATABASE, state=settled(replace(outcome, answers=((),)), None))
+    told = "⌛ No answer to **Database** in time; OpenCode on laptop went on without one. #k7"
+    assert said(none) == {"expired": told}
     late = entry(DATABASE, state=settled(outcome, SQLITE))
     assert said(late) == {"too_late": "Your answer **SQLite** came too late: the agent's own timer had decided. #k7"}
 
