@@ -187,10 +187,12 @@ def _is_ours(message: telegram.Message, bot_id: int | None) -> bool:
 
 def _membership(update_id: int, change: telegram.ChatMemberUpdated) -> Blocked | Admitted | Other:
     chat_id, member = number(change.chat.id), change.new_chat_member
-    is_restricted = isinstance(member, telegram.ChatMemberRestricted)
-    if member.status in {"kicked", "left"} or (is_restricted and not member.is_member):
+    is_there = may_write = member.status not in {"kicked", "left"}
+    if isinstance(member, telegram.ChatMemberRestricted):
+        is_there, may_write = member.is_member, member.can_send_messages
+    if not is_there:
         return Blocked(update_id, chat_id)
-    return Other(update_id) if is_restricted and not member.can_send_messages else Admitted(update_id, chat_id)
+    return Admitted(update_id, chat_id) if may_write else Other(update_id)
 
 
 def _user(user: telegram.User) -> User:

@@ -109,3 +109,8 @@ class Outcome:
     answers: Response = ()
     reason: str = ""
     proof: Proof = ""
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the agent reported an answer to one of the questions at least."""
+        return isinstance(self.answers, tuple) and any(self.answers)

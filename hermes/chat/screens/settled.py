@@ -102,7 +102,7 @@ _AMBIGUOUS: Final = "Its questions look the same to me, so I can't tell which is
 
 def _answered_elsewhere(entry: Entry, outcome: Outcome, answer: Span) -> Sequence[str | Span]:
     by_timer = outcome.reason == "timer"
-    if by_timer and not any(outcome.answers):
+    if by_timer and not outcome.has_answers:
         return "⌛ ", agent(entry.ask), " went on without an answer"
     who = ("⌛ The timer of ", agent(entry.ask), " decided") if by_timer else ("🖥 Answered on the computer",)
     return (*who, ": " if answer.text else "", answer)

@@ -260,7 +260,7 @@ def _by_its_timer(entry: Entry) -> SideScreen:
     """Return that the agent's own timer has decided: an edit of the main message alone would make no sound."""
     who, outcome, is_one = agent(entry.ask), entry.state.outcome, len(entry.ask.questions) == 1
     what = ("⌛ No answer to " if is_one else "⌛ Not all answers to ", *subject(entry.ask), " in time; ")
-    if outcome is None or not any(outcome.answers):
+    if outcome is None or not outcome.has_answers:
         return _lasting(note(*what, who, " went on without one. ", code(entry)))
     answer = Span(all_in_words(entry, _ANSWER) if is_one else "", "bold")
     colon = ": " if is_one else ""
