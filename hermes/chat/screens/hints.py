@@ -104,8 +104,8 @@ def _ended(entry: Entry) -> str:
         case Outcome(kind="skipped"):
             return "Already skipped"
         case Outcome(kind="answered_at_desk", reason=reason):
-            who = "by the agent's own timer" if reason == "timer" else "on the computer"
-            return f"Already answered {who}: {all_in_words(entry, TOAST_UNITS)}"
+            at_desk = f"Already answered on the computer: {all_in_words(entry, TOAST_UNITS)}"
+            return "The agent's own timer has decided" if reason == "timer" else at_desk
         case Outcome(kind="rejected_at_desk"):
             return "Already dismissed on the computer"
         case Outcome(kind="gone"):

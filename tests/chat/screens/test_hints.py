@@ -86,10 +86,7 @@ ENDS: list[tuple[State, str]] = [
         "Already answered on the computer: a/b.com",
     ),
     (settled(Outcome("answered_at_desk", AT_1812)), "Already answered on the computer: no answer"),
-    (
-        settled(Outcome("answered_at_desk", AT_1812, reason="timer")),
-        "Already answered by the agent's own timer: no answer",
-    ),
+    (settled(Outcome("answered_at_desk", AT_1812, reason="timer")), "The agent's own timer has decided"),
     (settled(Outcome("rejected_at_desk", AT_1812)), "Already dismissed on the computer"),
     (settled(Outcome("gone", AT_1812)), "The agent no longer needs this"),
     (settled(Outcome("expired", AT_1812)), "Nobody answered this in time"),
