@@ -9,6 +9,7 @@ that is renamed, removed or changes its meaning does.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -42,11 +43,16 @@ class Codec(Generic[T]):
         read: Callable[[T], T] = lambda value: value,
     ) -> None:
         self.key = key
+        self._kind = kind
         self._stored = stored
         self._read = read
-        self._adapter = TypeAdapter(kind)
         self._upgrades = upgrades
         self.version = len(upgrades) + 1
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        # Built when it is used: all seven together are a sixth of a start, and few processes need more than two.
+        return TypeAdapter(self._kind)
 
     def encode(self, value: T) -> bytes:
         """Return the whole content of a file: one line of ASCII."""
