@@ -3,6 +3,7 @@
 import ast
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ NEIGHBOURS = {"hook": {"disk"}, "disk": {"errors"}}
 SIDES = ("listener.phone", "listener.agent")
 """They meet only in `listener.entries`."""
 PURE = ("core.*", "model.*", "chat.screens.*", "agents.fields", "agents.questions", "commands.ask.typed")
-PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.opencode.stream_memory")
+PURE_IN_AGENTS = ("agents.*.adapter", "agents.*.permissions", "agents.opencode.events", "agents.opencode.stream_memory")
 IMPURE = {"asyncio", "os", "time", "logging", "httpx", "telegram", "pydantic", "filelock"}
 STANDARD_LIBRARY_ALONE = ("errors", "disk", "model.*", "hook.*", "agents.*.shape")
 """The hook loads the `shape` of its agent, by its name, and nothing else of another room but the writer."""
@@ -97,6 +98,13 @@ def test_a_room_imports_only_from_lower_floors(file: Path) -> None:
     """The two sides of the listener stay apart; decisions are pure; the hook has the standard library alone."""
     if name := name_of(file):
         assert trespasses(name, file.read_text(encoding="utf-8")) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Neither inside a room nor for a type alone: the error names the circle."""
+    ours = {name_of(file): imports(file.read_text(encoding="utf-8")) for file in FILES}
+    below = {name: {other.removeprefix("hermes.") for other in found} & NAMES for name, found in ours.items()}
+    TopologicalSorter(below).prepare()
 
 
 def test_no_module_is_long() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+from hermes.agents.http import Api
 from hermes.errors import AgentRefused
 from hermes.model.ask import Source
 from hermes.model.card import Listed
@@ -67,6 +68,25 @@ class HasPrompts(Protocol):
 
     async def way(self) -> PromptWay:
         """Return the way of prompts to its sessions. Raises AgentAway, AgentRefused."""
+        ...
+
+
+class Serving(Protocol):
+    """A server of an agent as its own way of prompts needs it."""
+
+    name: str
+
+    @property
+    def api(self) -> Api:
+        """The connections to it."""
+        ...
+
+    def origin(self, directory: str) -> Source:
+        """Return a Source, without ids, for the sessions in a directory."""
+        ...
+
+    async def busy(self, directory: str) -> frozenset[str]:
+        """Return the ids of the sessions of a directory that are not idle."""
         ...
 
 

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from hermes.agents.prompting import PromptWay
 from hermes.agents.questions import with_permission
 from hermes.agents.server import LONGEST_S, Client, Connected, Disposed, Heard, Pending, numbers
 from hermes.agents.turns import Beginnings
+from hermes.agents.wire import decode
 from hermes.errors import AgentAway, AgentError, AgentRefused, NotThere, PayloadError, Unauthorized
 from hermes.model.answer import Allowed, Response
 from hermes.model.ask import Ask, Source
@@ -60,10 +61,10 @@ class OpenCodeServer(Client):
     ) -> None:
         super().__init__(api.name, machine, host)
         self.memory = StreamMemory()
-        self.living = Living()
-        self.beginnings = Beginnings()
+        self._living = Living()
+        self._beginnings = Beginnings()
         self._sleep = sleep
-        self.now = now
+        self._now = now
         self._monotonic = monotonic
         self._version: str | None = None
         self.api = api
@@ -173,9 +174,9 @@ class OpenCodeServer(Client):
 
     def sees_open(self, ask: Ask) -> bool:
         """Tell whether the event stream shows this ask alive, and has not broken since the ask began."""
-        return self.living.is_alive(ask.source.request_id or "", at=self._moment())
+        return self._living.is_alive(ask.source.request_id or "", at=self._moment())
 
-    def note(self, event: wire.Event, signal: Signal | None) -> None:
+    def _note(self, event: wire.Event, signal: Signal | None) -> None:
         """Remember the facts of an event from this server's stream, and of its signal.
 
         Raises:
@@ -183,15 +184,15 @@ class OpenCodeServer(Client):
         """
         at = self._moment()
         self._hearing.note(at[1])
-        self.living.note(event.type, event.properties, at=at)
+        self._living.note(event.type, event.properties, at=at)
         self.memory.note(event)
         if event.type != "session.error":  # it may be about something else than the turn
-            self.beginnings.note(signal, self.now())
+            self._beginnings.note(signal, self._now())
         if isinstance(signal, Replied):
             self.memory.note_reply(signal)
 
     def _moment(self) -> Moment:
-        return self._monotonic(), self.now()
+        return self._monotonic(), self._now()
 
     async def verdict(self, ask: Ask) -> Verdict:
         """Return the state of an ask, by the table in proof.py; takes up to some 2 s after a reply.
@@ -286,7 +287,7 @@ class OpenCodeServer(Client):
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
         session = await self._info(session_id, directory)
-        return await turns.last_turn(self.api, session, self.origin(directory), self.beginnings, sleep=self._sleep)
+        return await turns.last_turn(self.api, session, self.origin(directory), self._beginnings, sleep=self._sleep)
 
     # the context of an ask
 
@@ -349,5 +350,33 @@ class OpenCodeServer(Client):
             await self._sleep(_LOOK_S)
         return turns.said(messages)[-self.memory.longest :]
 
-    def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
-        return events.listen(self)
+    async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
+        # All directories in one stream, which survives their dispose, but has no replay.
+        version = await self.health()  # has a short time-out: 1.18.33 never answers a request that comes too early
+        try:
+            async with self.api.listening() as heard:
+                async for event in heard:
+                    for one in self._told(event.data, version):
+                        self._living.is_read = False  # the caller may be slow, or never ask for the next event
+                        yield one
+                        self._living.is_read = True
+        finally:
+            self._living.forget()
+            self._beginnings.forget()
+
+    def _told(self, data: str, version: str) -> Iterator[Connected | Heard | Disposed]:
+        """Note an event, and yield what the caller has to know of it."""
+        try:
+            read = decode(wire.Event, data)
+            signal = events.signal_of(read, self.origin(read.directory), self.memory)
+            self._note(read, signal)
+        except (ValueError, PayloadError) as error:
+            _LOG.warning("server %s: an event is ignored: %s", self.name, error)
+            return
+        if read.type == "server.connected":
+            _LOG.info("server %s: following OpenCode %s", self.name, version)
+            yield Connected(version)
+        if read.type in events.DISPOSED:
+            yield Disposed(read.directory if read.type == events.INSTANCE_DISPOSED else "")
+        if signal is not None:
+            yield Heard(signal, read.directory)

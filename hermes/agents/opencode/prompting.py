@@ -17,12 +17,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from hermes.agents.http import BOOT, CALL, FILES, Api, path_of
+from hermes.agents.http import BOOT, CALL, FILES, path_of
 from hermes.agents.opencode import commands, files, turns, wire
 from hermes.agents.opencode.adapter import capabilities
 from hermes.agents.opencode.exclusions import exclusions
 from hermes.agents.opencode.stream_memory import StreamMemory
-from hermes.agents.prompting import Excludes
+from hermes.agents.prompting import Excludes, Serving
 from hermes.agents.wire import decode
 from hermes.core.prompt_text import quotes_agent
 from hermes.errors import AgentError, AgentRefused, NotThere
@@ -47,29 +47,18 @@ _LENT: Final = re.compile(r"prt_[0-9a-f]{12}\w{14}\d\da")
 """The ids of the parts of a prompt of ours that has an agent for its own turn."""
 
 
-class Serving(Protocol):
+class Sessions(Serving, Protocol):
     """An OpenCode with its sessions, reached through its port or through its plugin."""
-
-    name: str
-    api: Api
-
-    def origin(self, directory: str) -> Source:
-        """Return a Source, without ids, for the sessions in a directory."""
-        ...
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
         """Return the sessions that were updated since then, newest first."""
-        ...
-
-    async def busy(self, directory: str) -> frozenset[str]:
-        """Return the ids of the sessions of a directory that are not idle."""
         ...
 
 
 class OpenCodePrompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
-    def __init__(self, server: Serving, memory: StreamMemory | None = None) -> None:
+    def __init__(self, server: Sessions, memory: StreamMemory | None = None) -> None:
         """`memory` knows the errors of the event stream; without it, none is known."""
         self._server = server
         self._memory = memory or StreamMemory()

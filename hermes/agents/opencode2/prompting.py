@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from hermes.agents.http import BOOT, path_of
 from hermes.agents.opencode2 import adapter, sessions, wire
 from hermes.agents.opencode2.forms import GLOBAL
-from hermes.agents.prompting import Excludes, nothing_excluded
+from hermes.agents.prompting import Excludes, Serving, nothing_excluded
 from hermes.agents.turns import GOES_ON
 from hermes.agents.wire import Data, decode
 from hermes.errors import AgentRefused, NotThere
@@ -28,7 +28,6 @@ from hermes.model.card import Listed
 from hermes.model.prompt import Content, PromptAbilities, SessionState, Sight, Target
 
 if TYPE_CHECKING:
-    from hermes.agents.opencode2.client import OpenCode2Server
     from hermes.model.ask import Source
 
 T = TypeVar("T")
@@ -54,7 +53,7 @@ class _End:
 class OpenCode2Prompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
-    def __init__(self, server: OpenCode2Server) -> None:
+    def __init__(self, server: Serving) -> None:
         self._server = server
         self._ends: OrderedDict[str, _End] = OrderedDict()
 

@@ -58,7 +58,7 @@ async def test_each_recorded_event_says_what_it_says(version: str) -> None:
         for name in names(version, "events"):
             one = known(version, name)
             kind = {"busy": Busy, "retry": Retrying}.get(name.rpartition("session.status-")[2], expected.get(one.type))
-            signal = signal_of(one, desk)
+            signal = signal_of(one, desk.origin(one.directory), desk.memory)
             assert (type(signal) if signal else None) == kind, name
 
 
@@ -66,7 +66,8 @@ async def test_each_recorded_event_says_what_it_says(version: str) -> None:
 async def test_an_asked_question_knows_server_and_directory(version: str) -> None:
     """Contract 3: the envelope of /global/event has the directory."""
     async with server({}) as desk:
-        signal = signal_of(known(version, "question.asked-1q"), desk)
+        one = known(version, "question.asked-1q")
+        signal = signal_of(one, desk.origin(one.directory), desk.memory)
     assert isinstance(signal, Asked)
     source = signal.ask.source
     assert (source.server, source.machine, source.directory) == ("desk", "laptop", HERE)
@@ -204,13 +205,11 @@ async def test_a_question_on_the_stream_needs_no_other_request() -> None:
             message(), text("Words."), call(),
         ):  # fmt: skip
             desk.memory.note(one)
-        signal = signal_of(
-            event(
-                "question.asked",
-                id="que_1", sessionID="ses_1", questions=[], tool={"messageID": "msg_1", "callID": "call_1"},
-            ),
-            desk,
+        one = event(
+            "question.asked",
+            id="que_1", sessionID="ses_1", questions=[], tool={"messageID": "msg_1", "callID": "call_1"},
         )  # fmt: skip
+        signal = signal_of(one, desk.origin(one.directory), desk.memory)
         assert isinstance(signal, Asked)
         source = (await desk.context(signal.ask)).source
     assert (source.session_title, source.root_title, source.last_text) == ("Child", "Root", "Words.")
