@@ -34,22 +34,14 @@ if TYPE_CHECKING:
     from hermes.config.reading import Followed
     from hermes.config.settings import Config
     from hermes.listener.phone.outage import Outage
-    from hermes.storage.process_lock import Holder
 
 log = logging.getLogger(__name__)
 
 IDLE_S: Final = 600.0
 """A listener that a hook started leaves after nothing was open for this long."""
-UNTIL_IDLE: Final = "hermes listen --until-idle"
-"""The command of such a listener, with which the name begins under which it holds its locks."""
 REAPING_S: Final = 20.0
 REMEMBERING_S: Final = 3.0
 """A listener that ends waits this long, at most, for a database: `hermes stop` waits for 10 s in all."""
-
-
-def leaves_when_idle(holder: Holder) -> bool:
-    """Tell whether this listener leaves when nothing is open."""
-    return holder.who.startswith(UNTIL_IDLE)
 
 
 class Listener:
@@ -88,7 +80,7 @@ class Listener:
             StoreError: the store cannot be used, or was removed while nothing was open.
         """
         loop = asyncio.get_running_loop()
-        async with self._alone("hermes listen" if self._given.idle_s is None else UNTIL_IDLE):
+        async with self._alone("hermes listen" if self._given.idle_s is None else process_lock.UNTIL_IDLE):
             self._bell = Bell(self._store.home.root)
             hang_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # as by `nohup`
             for number in (signal.SIGTERM, signal.SIGINT, *hang_up):

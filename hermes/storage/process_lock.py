@@ -25,6 +25,8 @@ _STEP_S = 0.01
 _NOTE_BYTES = 4096
 _LOOK_S = 0.05
 STOPS_S: Final = 10.0
+UNTIL_IDLE: Final = "hermes listen --until-idle"
+"""The command of a listener that leaves when nothing is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class Holder:
     pid: int = 0
     who: str = ""
     since_s: float = 0.0
+
+    @property
+    def leaves_when_idle(self) -> bool:
+        """Tell whether this is a listener that leaves when nothing is open."""
+        return self.who.startswith(UNTIL_IDLE)
 
     def __str__(self) -> str:
         """Return the words for a person, such as "NAME (pid 123)"."""

@@ -10,7 +10,6 @@ from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.service import service_state
 from hermes.core.prompt_routing import is_in
 from hermes.hook import starting
-from hermes.listener.daemon import leaves_when_idle
 from hermes.model.ask import Source
 from hermes.storage.store import Store
 
@@ -53,7 +52,7 @@ def _listener(around: Around) -> list[Finding]:
     if state.is_running and state.is_of(around.config_file):
         return [AREA.good("listener", "the service takes them")]
     install = around.hermes("install", "service")
-    if holder is None or leaves_when_idle(holder):
+    if holder is None or holder.leaves_when_idle:
         mend = around.hermes("listen") if state.kind == "none" else install
         return [AREA.broken("listener", "no listener runs all the time, so what you write on the phone waits", mend)]
     if state.kind == "none":

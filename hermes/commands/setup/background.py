@@ -15,7 +15,6 @@ from hermes.commands.setup.context import Context
 from hermes.commands.setup.file import without_asked
 from hermes.commands.stores import home_of
 from hermes.errors import Held, ServiceError
-from hermes.listener.daemon import leaves_when_idle
 from hermes.storage import process_lock
 from hermes.storage.process_lock import Holder, Holding
 
@@ -79,7 +78,7 @@ class Background:
         Raises StoreError.
         """
         state, holder = self._state(), self._stopped or self._store.listener()
-        return (state.is_of(self._place) and state.enabled) or (holder is not None and not leaves_when_idle(holder))
+        return (state.is_of(self._place) and state.enabled) or (holder is not None and not holder.leaves_when_idle)
 
     def other_listener(self, bot_id: int) -> Holder | None:
         """Return the listener of another store that holds the lock of this bot: while it runs, none listens here.
@@ -201,7 +200,7 @@ class Background:
         state = self._state()
         if state.pid and (state.pid == holder.pid or state.is_of(self._place)):
             return lambda: f"The service was started again: {self._restarted()}"
-        return partial(self._start_listener, until_idle=leaves_when_idle(holder))
+        return partial(self._start_listener, until_idle=holder.leaves_when_idle)
 
     def _start_listener(self, *, until_idle: bool) -> str:
         """Start a listener as a hook does it: detached, in a new session. Raises ServiceError."""

@@ -7,11 +7,11 @@ import pytest
 
 from hermes.commands.doctor import prompts
 from hermes.commands.status import command
-from hermes.listener.daemon import UNTIL_IDLE
 from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.notice import Notice, Turn
 from hermes.model.prompt import PromptAbilities, Target
+from hermes.storage.process_lock import UNTIL_IDLE
 from tests.commands.doctor.patient import Patient, named, told
 
 WAITS = "no listener runs all the time, so what you write on the phone waits"
