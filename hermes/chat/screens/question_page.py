@@ -10,6 +10,7 @@ from hermes.chat.screens.screen import HEADING, SHORT, Caps, has_header, header,
 from hermes.chat.screens.text import Line, Span, exact, line, one_line, passage, phrase, shortened
 from hermes.core.answers import leaves_at_once, unanswered, utf16_units
 from hermes.model.actions import Arm, AskTwice, ClearText, Go, Pick, Send, Shelve
+from hermes.model.answer import Answer
 from hermes.model.entry import Entry
 
 _BRIEF: Final = 300
@@ -66,7 +67,7 @@ def options(entry: Entry, caps: Caps) -> list[Line]:
     lines = [_option(entry, index, caps) for index in shelf]
     if len(shelf) == count:
         return lines
-    elsewhere = [str(pick + 1) for pick in _picks(entry) if pick not in shelf]
+    elsewhere = [str(pick + 1) for pick in _given(entry).picks if pick not in shelf]
     also = Span(f"Also chosen: {', '.join(elsewhere[:20])}" if elsewhere else "", "italic")
     return [line(Span(f"{_range(shelf)} of {count}", "italic")), *lines, line(also)]
 
@@ -80,20 +81,16 @@ def _option(entry: Entry, index: int, caps: Caps) -> Line:
 
 
 def _box(entry: Entry, index: int) -> str:
-    on = index in _picks(entry)
+    on = index in _given(entry).picks
     if entry.ask.questions[entry.state.page].multiple:
         return "☑ " if on else "☐ "
     return "● " if on else ""
 
 
-def _picks(entry: Entry) -> tuple[int, ...]:
+def _given(entry: Entry) -> Answer:
+    """Return the answer so far to the question on show."""
     page = entry.state.page
-    return entry.state.answers[page].picks if page < len(entry.state.answers) else ()
-
-
-def _written(entry: Entry) -> str | None:
-    page = entry.state.page
-    return entry.state.answers[page].text if page < len(entry.state.answers) else None
+    return entry.state.answers[page] if page < len(entry.state.answers) else Answer()
 
 
 def _shelf(entry: Entry) -> range:
@@ -110,7 +107,7 @@ def _range(shelf: range) -> str:
 
 def _writing(entry: Entry, caps: Caps) -> list[Line]:
     """Return the text written for this question, and a line while Hermes waits for a text or receives one."""
-    written = _written(entry)
+    written = _given(entry).text
     lines = [] if written is None else [line("✏️ ", quoted(written, caps.label))]
     if entry.state.joining:
         lines.append(line(Span("✏️ …receiving your text", "italic")))
@@ -148,7 +145,7 @@ def keyboard(entry: Entry) -> Rows:
 
 def _option_rows(entry: Entry) -> Rows:
     index = entry.state.page
-    question, picks, shelf = entry.ask.questions[index], _picks(entry), _shelf(entry)
+    question, picks, shelf = entry.ask.questions[index], _given(entry).picks, _shelf(entry)
     said = faces(question, shelf)
     buttons = [
         press(
@@ -180,14 +177,14 @@ def _done(entry: Entry) -> Row:
     """Return Done if the ask is a single question that one choice does not answer; several questions have a review."""
     if len(entry.ask.questions) > 1 or leaves_at_once(entry.ask):
         return ()
-    count = len(_picks(entry)) + (_written(entry) is not None)
+    count = len(_given(entry).picks) + (_given(entry).text is not None)
     if not count:
         return (press(entry, "Done (nothing chosen)", AskTwice("send")),)
     return (press(entry, f"Done ({count})", Send()),)
 
 
 def _clear(entry: Entry) -> Row:
-    written = _written(entry)
+    written = _given(entry).text
     if written is None:
         return ()
     words = shortened(one_line(written) or "…", LIMITS.columns - len("✖ Without “”"))
