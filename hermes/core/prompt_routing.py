@@ -25,7 +25,6 @@ from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.chat_memory import Topic
 from hermes.model.events import Text
-from hermes.model.files import File
 from hermes.model.notice import Notice, Turn
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 
@@ -246,9 +245,5 @@ def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: boo
     if prompt.due_s is None or is_over(prompt) or prompt.user.id != text.user.id or prompt.chat_id != text.chat_id:
         return False
     if last.file is not None or text.file is not None:
-        return _album(last.file) == _album(text.file) != ""
+        return text.album != "" and last.file is not None and last.file.album == text.album
     return bool(text.text) and follows(text, last)
-
-
-def _album(file: File | None) -> str:
-    return "" if file is None else file.album

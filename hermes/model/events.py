@@ -195,3 +195,8 @@ class Text:
     thread_id: int = 0
     is_forwarded: bool = False
     forwarded_to: int = 0
+
+    @property
+    def album(self) -> str:
+        """The id of the album of which this message is a piece, "" if it is none."""
+        return "" if self.file is None else self.file.album

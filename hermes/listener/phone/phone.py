@@ -129,7 +129,7 @@ class PhoneSide:
                 self._link.sent()
 
     async def _take_text(self, text: Text) -> None:
-        if _album(text) & self.torn:
+        if text.album in self.torn:
             raise NotSaved("another piece of that album could not be saved")
         lost = self._lost.get(text.user.id)
         if lost is not None and follows(text, lost) and not self._is_lock(text):
@@ -195,7 +195,7 @@ class PhoneSide:
 
     def _note_lost(self, text: Text) -> None:
         """Remember that a text was not used: what it is a part of lacks that part."""
-        self.torn.update(self._joining(text), self._texts.prompts.joining(text), _album(text))
+        self.torn |= {*self._joining(text), *self._texts.prompts.joining(text), text.album} - {""}
         self._lost[text.user.id] = Part(text.message_id, text.text or "", text.date_s)
 
     def _joining(self, text: Text) -> list[str]:
@@ -215,8 +215,3 @@ class PhoneSide:
 
     def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
         return is_permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
-
-
-def _album(text: Text) -> set[str]:
-    """Return the id of the album of which this message is a piece, nothing if it is none."""
-    return {text.file.album} - {""} if text.file is not None else set()

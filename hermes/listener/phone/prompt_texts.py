@@ -218,8 +218,8 @@ class PromptTexts:
 
     def _due_s(self, text: Text) -> float | None:
         """Return until when a further part may come; None after a short text, which is the last part."""
-        has_more = text.file is not None and bool(text.file.album)
-        return self._prompts.now() + JOIN_S if has_more or utf16_units(text.text or "") >= SPLIT_UNITS else None
+        has_more = text.album or utf16_units(text.text or "") >= SPLIT_UNITS
+        return self._prompts.now() + JOIN_S if has_more else None
 
     def joining(self, text: Text) -> list[str]:
         """Return the ids of the prompts of this person whose parts are still arriving."""

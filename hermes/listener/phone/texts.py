@@ -151,9 +151,8 @@ class Texts:
 
     def _tell(self, kind: hints.HintWord, entry_ids: tuple[str, ...], text: Text) -> None:
         """Say why a text changed nothing; of an album, whose pieces come one by one, below the first piece alone."""
-        album = "" if text.file is None else text.file.album
-        if album and album == self._told_album:
+        if text.album and text.album == self._told_album:
             return
-        self._told_album = album
+        self._told_album = text.album
         entry = self._entries.get(entry_ids[0]) if len(entry_ids) == 1 else None
         self._messenger.say(hints.hint(kind, entry, count=len(entry_ids)), reply_to=text.message_id)
