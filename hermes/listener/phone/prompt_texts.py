@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -198,23 +198,24 @@ class PromptTexts:
 
     async def make(self, parts: tuple[Part, ...], by: Tap, target: Target, *, about: str = "") -> Prompt:
         """Make a prompt that Hermes itself writes down for a person, once for these messages. Raises NotSaved."""
-        now_s = self._prompts.now()
         fresh = Prompt(random_id(), by.user, by.chat_id, parts, self._prompts.written_s(), about=about)
-        fresh = prompts.step(replace(fresh, thread_id=by.thread_id), Addressed(now_s, target))
-        return await self._prompts.make(
-            lambda one: one.chat_id == by.chat_id and one.parts == parts, lambda: fresh, _same
-        )
+        fresh = prompts.step(replace(fresh, thread_id=by.thread_id), Addressed(self._prompts.now(), target))
+        return await self._once(fresh, lambda one: one.chat_id == by.chat_id and one.parts == parts)
 
     async def _make(
         self, text: Text, *, target: Target | None = None, choices: tuple[Target, ...] = (), about: str = ""
     ) -> None:
-        part, now_s, asked_s = _part(text), self._prompts.now(), self._prompts.written_s()
+        part, asked_s = _part(text), self._prompts.written_s()
         fresh = Prompt(random_id(), text.user, text.chat_id, (part,), asked_s, choices=choices, about=about)
         fresh = replace(fresh, due_s=self._due_s(text), thread_id=text.thread_id)
         if target is not None:
             # Hermes may have been away for hours since it was written. If its clock is behind Telegram's, now counts.
-            fresh = prompts.step(fresh, Addressed(min(now_s, text.date_s), target))
-        await self._prompts.make(lambda one: (one.chat_id, one.parts[0]) == (text.chat_id, part), lambda: fresh, _same)
+            fresh = prompts.step(fresh, Addressed(min(self._prompts.now(), text.date_s), target))
+        await self._once(fresh, lambda one: (one.chat_id, one.parts[0]) == (text.chat_id, part))
+
+    async def _once(self, fresh: Prompt, is_it: Callable[[Prompt], bool]) -> Prompt:
+        """Save a new prompt, unless one is there that was made for the same; return that one. Raises NotSaved."""
+        return await self._prompts.make(is_it, lambda: fresh, lambda found: found)
 
     def _due_s(self, text: Text) -> float | None:
         """Return until when a further part may come; None after a short text, which is the last part."""
@@ -275,7 +276,7 @@ class PromptTexts:
             case SendHeard():
                 return await self._changed(prompt, Agreed(tap.at_s), TOASTS["now"])
             case SendAgain() if prompt.phase == "failed" and prompt.target is not None:
-                again = await self._again(prompt, tap.user)
+                again = await self._again(prompt, prompt.target, tap.user)
                 return hints.TOASTS["page_changed"] if prompts.is_over(again) else TOASTS["again"]
             case StopTurn(is_sure):
                 return await self._changed(
@@ -292,19 +293,13 @@ class PromptTexts:
         after = await self._prompts.apply(prompt.id, event)
         return said if after is not None and after != prompt else hints.TOASTS["page_changed"]
 
-    async def _again(self, prompt: Prompt, user: User) -> Prompt:
+    async def _again(self, prompt: Prompt, target: Target, user: User) -> Prompt:
         """Send a failed prompt again, as one of this user, once for each failure. Its files were removed with it."""
-        now_s, asked_s, target = self._prompts.now(), self._prompts.written_s(), prompt.target
         parts = tuple(replace(one, file=one.file and replace(one.file, is_here=False)) for one in prompt.parts)
-        fresh = Prompt(random_id(), user, prompt.chat_id, parts, asked_s, about=prompt.about)
+        fresh = Prompt(random_id(), user, prompt.chat_id, parts, self._prompts.written_s(), about=prompt.about)
         fresh = replace(fresh, again_of=prompt.id, thread_id=prompt.thread_id)
-        if target is not None:
-            fresh = prompts.step(fresh, Addressed(now_s, target))
-        return await self._prompts.make(lambda one: one.again_of == prompt.id, lambda: fresh, _same)
-
-
-def _same(prompt: Prompt) -> Prompt:
-    return prompt
+        fresh = prompts.step(fresh, Addressed(self._prompts.now(), target))
+        return await self._once(fresh, lambda one: one.again_of == prompt.id)
 
 
 def _has_content(text: Text) -> bool:
