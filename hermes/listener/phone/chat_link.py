@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from hermes.errors import ChatError, ChatRefused, InUse, NotSaved
+from hermes.errors import ChatRefused, InUse, NotSaved
 from hermes.listener.entries import Entries
 from hermes.listener.kept import Kept
 from hermes.listener.phone.chat_memory import Memory
@@ -55,17 +56,26 @@ class ChatLink:
         if self._memory.at.trouble != self._poll_trouble:
             self._clear(self._memory.at.trouble)
 
-    async def refused(self, error: ChatError) -> None:
+    @asynccontextmanager
+    async def heeding_refusals(self) -> AsyncIterator[None]:
+        """Handle the refusal of a message, and raise it again."""
+        try:
+            yield
+        except ChatRefused as error:
+            await self.refused(error)
+            raise
+
+    async def refused(self, error: ChatRefused) -> None:
         """Handle a refused message: follow a group that became a supergroup, note a blocked bot.
 
         An error of the store is only logged: the next refusal does it again.
         """
-        if isinstance(error, ChatRefused) and error.moved_to is not None:
+        if error.moved_to is not None:
             try:
                 await self.moved(error.moved_to)
             except NotSaved as unsaved:
                 log.error("%s", unsaved)  # noqa: TRY400 (a full disk, not a defect)
-        elif isinstance(error, ChatRefused) and error.blocked:
+        elif error.blocked:
             await self.in_trouble(str(error))
 
     async def moved(self, chat_id: int) -> None:

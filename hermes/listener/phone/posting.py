@@ -73,11 +73,8 @@ class Posting:
             return None
         for behind in self._queue.behind(entry):  # now it may be the turn of the next permission of its session
             self._entries.wakes.put(behind.id, "phone")
-        try:
+        async with self._link.heeding_refusals():
             return await self._next(entry)
-        except ChatRefused as error:
-            await self._link.refused(error)
-            raise
 
     async def _next(self, entry: Entry) -> float | None:
         if entry.id in self._unnoted:

@@ -12,7 +12,6 @@ from hermes.chat.screens.prompts import may_be_held, prompt_line
 from hermes.chat.screens.screen import Screen
 from hermes.core import prompts
 from hermes.core.answer_clock import AnswerTimes
-from hermes.errors import ChatRefused
 from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.machines import LOOK_S, Machines
@@ -62,16 +61,13 @@ class PromptLines:
         prompt = self._prompts.get(prompt_id)
         if prompt is None or prompt.due_s is not None:
             return None
-        try:
+        async with self._link.heeding_refusals():
             await self._machines.look(prompt.machine)
             if prompt.target is not None and not prompts.is_over(prompt) and self._machines.is_removed(prompt.machine):
                 gone = Sight("gone", reason="its machine was removed")
                 await self._prompts.apply(prompt_id, Seen(self._prompts.now(), gone))
                 return AT_ONCE
             return await self._next(prompt, self._prompts.now())
-        except ChatRefused as error:
-            await self._link.refused(error)
-            raise
 
     async def _next(self, prompt: Prompt, now_s: float) -> float | None:
         is_away = prompt.is_away or (prompt.target is not None and self._machines.is_away(prompt.machine))
@@ -80,14 +76,12 @@ class PromptLines:
         if prompt.line.message_id is not None and prompt.line.chat_id != self._entries.chat_id:
             if prompt.line.is_over:
                 return None
-            await self._post(prompt, screen, now_s)  # the group became a supergroup: its messages are out of reach
-            return AT_ONCE
+            return await self._post(prompt, screen, now_s)  # in the supergroup: the group's messages are out of reach
         if prompt.line.message_id is None:
             age_s = now_s - prompt.asked_s
             if 0 <= age_s < SETTLING_S and prompt.phase in {"queued", "sending"}:
                 return SETTLING_S - age_s
-            await self._post(prompt, screen, now_s)
-            return AT_ONCE
+            return await self._post(prompt, screen, now_s)
         if screen.digest == prompt.line.drawn:
             again_s = _look_again_s(prompt, now_s)
             may_be_away = bool(self._machines.all and prompt.machine) and not prompts.is_over(prompt)
@@ -95,13 +89,10 @@ class PromptLines:
         since_s = now_s - prompt.line.drawn_s
         if prompt.phase == "running" and prompt.stop == "" and 0 <= since_s < PROGRESS_S and prompt.line.is_running:
             return PROGRESS_S - since_s
-        if _must_ring(prompt, now_s):
-            await self._post(prompt, screen, now_s)
-            return AT_ONCE
-        await self._edit(prompt, screen, now_s)
-        return AT_ONCE
+        change = self._post if _must_ring(prompt, now_s) else self._edit
+        return await change(prompt, screen, now_s)
 
-    async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
+    async def _post(self, prompt: Prompt, screen: Screen, now_s: float) -> float:
         line = self._unnoted.get(prompt.id)
         if line is None:  # else the next step draws on it what has changed since
             chat_id = self._entries.chat_id
@@ -114,6 +105,7 @@ class PromptLines:
         if before.message_id is not None and before.chat_id == line.chat_id:
             self._messenger.delete(before.chat_id or 0, before.message_id)
         self._link.sent()
+        return AT_ONCE
 
     async def _send(self, prompt: Prompt, screen: Screen, chat_id: int, now_s: float) -> Sent:
         """Send the line below the person's text; without that text, into its topic or that of the session."""
@@ -125,7 +117,7 @@ class PromptLines:
         about = target.source, target.agent_name
         return await self._topics.post(chat_id, screen, *about, thread_id=place, reply_to=reply_to, silent=silent)
 
-    async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> None:
+    async def _edit(self, prompt: Prompt, screen: Screen, now_s: float) -> float:
         chat_id, message_id = prompt.line.chat_id or 0, prompt.line.message_id or 0
         line = _drawn(prompt, screen, chat_id, message_id, now_s)
         if not await self._outbox.edit(chat_id, message_id, screen):
@@ -133,6 +125,7 @@ class PromptLines:
             if not prompts.is_over(prompt):
                 line = replace(prompt.line, message_id=None, drawn="")  # the next step posts it again
         await self._note(prompt, line)
+        return AT_ONCE
 
     async def _note(self, prompt: Prompt, line: PromptLine) -> None:
         await self._prompts.change(prompt.id, lambda found: replace(found, line=line))

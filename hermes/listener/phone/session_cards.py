@@ -174,15 +174,12 @@ class SessionCards:
         if card.is_stale and (wait_s := PATIENCE_S - abs(self._entries.now() - card.wanted_s)) > 0:
             return wait_s
         screen = screens.session_card(card, self._open_asks(card), self._look)
-        try:
+        async with self._link.heeding_refusals():
             if card.is_wanted:
                 await self._post(card, screen)
                 return AT_ONCE
             if card.shown is not None and card.drawn != screen.digest:
                 await self._redraw(card, card.shown, screen)
-        except ChatRefused as error:
-            await self._link.refused(error)
-            raise
         return None
 
     async def _post(self, card: Card, screen: Screen) -> None:

@@ -61,27 +61,21 @@ class TurnNotices:
         if notice_id in self._unnoted:
             await self._note(notice_id, self._unnoted[notice_id])
             return AT_ONCE
-        try:
+        async with self._link.heeding_refusals():
             match notices.due(notice, self._times.post_after_s, self._notices.now()):
                 case Pause(pause_s):
                     return pause_s
-                case Post(turn):
-                    await self._post(notice, turn)
-                    return AT_ONCE
-                case Update(shown, turn):
-                    await self._update(notice, shown, turn)
-                    return AT_ONCE
-                case TakeButtons(shown):
-                    await self._take_buttons(notice, shown)
-                    return AT_ONCE
-                case TellRetry(retry, is_over):
-                    await self._tell_retry(notice, retry, is_over=is_over)
-                    return AT_ONCE
                 case None:
                     return None
-        except ChatRefused as error:
-            await self._link.refused(error)
-            raise
+                case Post(turn):
+                    await self._post(notice, turn)
+                case Update(shown, turn):
+                    await self._update(notice, shown, turn)
+                case TakeButtons(shown):
+                    await self._take_buttons(notice, shown)
+                case TellRetry(retry, is_over):
+                    await self._tell_retry(notice, retry, is_over=is_over)
+        return AT_ONCE
 
     async def _post(self, notice: Notice, turn: Turn) -> None:
         chat_id = self._entries.chat_id
