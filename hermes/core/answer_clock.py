@@ -99,46 +99,11 @@ class AnswerableClock:
         return replace(timing, until_s=now_s + max(0.0, self.left_s(timing) or 0.0))
 
 
-def due(entry: Entry, clock: AnswerableClock, remind_s: float | None) -> Due | None:
-    """Return the step that is due for an open ask, or None. `remind_s` is as in `reminders`.
-
-    An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
-    """
-    left_s = clock.left_s(entry.timing)
-    if entry.state.phase != "open" or entry.state.joining is not None or entry.timing.away_at is not None:
-        return None
-    if left_s is None:
-        return "remind" if entry.ask.answerable and _lacks_reminder(entry.timing, clock, remind_s) else None
-    if not entry.ask.answerable:
-        # A person can do nothing about this ask, so it expires without reminders and without a final call.
-        return "expire" if left_s <= 0 else None
-    if left_s <= call_lead_s(entry.timing):
-        if not entry.timing.called:
-            return "call"
-        sent = any(side.kind == "final_call" for side in entry.phone.sides)
-        return "expire" if sent and left_s <= 0 else None
-    return "remind" if _lacks_reminder(entry.timing, clock, remind_s) else None
-
-
 def call_lead_s(timing: Timing) -> float:
     """Return the seconds between final call and end: a third of the time to answer, 15 minutes at most."""
     if timing.expires_at is None or timing.set_at is None:
         return 0.0
     return min((timing.expires_at - timing.set_at) / 3, LONGEST_CALL_S)
-
-
-def _lacks_reminder(timing: Timing, clock: AnswerableClock, remind_s: float | None) -> bool:
-    return reminders(timing, clock, remind_s) > timing.reminded
-
-
-def reminders(timing: Timing, clock: AnswerableClock, remind_s: float | None) -> int:
-    """Return how many reminders are due: the first after `remind_s`, each further one after twice the last pause.
-
-    They can be more than one further, if the setting was changed. None: there are no reminders.
-    """
-    if remind_s is None or timing.set_at is None:
-        return 0
-    return int(math.log2(max(0.0, clock.counted_s - timing.set_at) / remind_s + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +141,7 @@ class AnswerTimes:
         is_away: bool = False,
     ) -> None:
         self.clock = clock
-        self.remind_s = remind_s
+        self._remind_s = remind_s
         self._ttl_s = ttl_s
         self.at_desk_s = at_desk_s
         self.is_away = is_away
@@ -217,6 +182,33 @@ class AnswerTimes:
         end_at, until_s = self.clock.counted_s + lead_s, None if self.is_quiet() else self._now() + lead_s
         set_at = timing.set_at + end_at - timing.expires_at  # the whole time, and so the lead, stays as it was
         return replace(timing, set_at=set_at, expires_at=end_at, until_s=until_s)
+
+    def due(self, entry: Entry) -> Due | None:
+        """Return the step that is due for an open ask, or None.
+
+        An answerable ask expires only after its final call was sent, which a message in `Phone.sides` proves.
+        """
+        timing, left_s = entry.timing, self.clock.left_s(entry.timing)
+        if entry.state.phase != "open" or entry.state.joining is not None or timing.away_at is not None:
+            return None
+        if not entry.ask.answerable:
+            # A person can do nothing about this ask, so it expires without reminders and without a final call.
+            return "expire" if left_s is not None and left_s <= 0 else None
+        if left_s is None or left_s > call_lead_s(timing):
+            return "remind" if self.reminders(timing) > timing.reminded else None
+        if not timing.called:
+            return "call"
+        sent = any(side.kind == "final_call" for side in entry.phone.sides)
+        return "expire" if sent and left_s <= 0 else None
+
+    def reminders(self, timing: Timing) -> int:
+        """Return how many reminders are due: each further one after twice the pause before the last one.
+
+        They can be more than one further, if the setting was changed.
+        """
+        if self._remind_s is None or timing.set_at is None:
+            return 0
+        return int(math.log2(max(0.0, self.clock.counted_s - timing.set_at) / self._remind_s + 1))
 
     @property
     def post_after_s(self) -> float:

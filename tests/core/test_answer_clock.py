@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time, timedelta, timezone
 
 import pytest
 
-from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Quiet, call_lead_s, due, reminders
+from hermes.core.answer_clock import GRACE_S, AnswerableClock, AnswerTimes, Due, Quiet, call_lead_s
 from hermes.core.dialog import start, step
 from hermes.model.actions import Pick
 from hermes.model.entry import Entry, Side, Timing
@@ -53,6 +53,16 @@ ASK = ask(question())
 def posted(clock: AnswerableClock, ttl_s: float = 3600) -> Entry:
     """An ask that was just posted."""
     return replace(entry(ASK, start(ASK)), timing=clock.started(now_s=50.0, ttl_s=ttl_s))
+
+
+def timed(clock: AnswerableClock, remind_s: float | None) -> AnswerTimes:
+    """Timings by this clock, with this time before the first reminder."""
+    return AnswerTimes(clock, ttl_s=300, remind_s=remind_s, now=lambda: 110.0)
+
+
+def due(asked: Entry, clock: AnswerableClock, remind_s: float | None) -> Due | None:
+    """What is due by this clock."""
+    return timed(clock, remind_s).due(asked)
 
 
 def test_the_clock_counts_only_while_the_phone_is_answerable(clock: AnswerableClock, watch: Watch) -> None:
@@ -201,9 +211,9 @@ def test_no_limit_holds_until_a_person_sets_one(clock: AnswerableClock, watch: W
     times = AnswerTimes(clock, ttl_s=300, remind_s=100, now=lambda: 110.0)
     endless = replace(posted(clock), timing=times.touched(posted(clock), math.inf))
     assert (endless.timing.expires_at, endless.timing.until_s) == (None, None)
-    assert due(endless, clock, times.remind_s) is None
+    assert times.due(endless) is None
     run(clock, watch, 100_000)
-    assert due(endless, clock, times.remind_s) == "remind"
+    assert times.due(endless) == "remind"
     assert due(endless, clock, None) is None
     assert times.touched(endless, 0.0).expires_at is None
     assert times.touched(endless, 3600.0).until_s == 110.0 + 3900
@@ -219,11 +229,11 @@ def test_reminders_of_a_question_without_a_limit_begin_again_with_each_touch(
         run(clock, watch, 10_000)
         entry = replace(entry, timing=times.touched(replace(entry, timing=replace(entry.timing, reminded=5)), extra_s))
         assert (entry.timing.reminded, entry.timing.expires_at) == (0, None)
-        assert due(entry, clock, times.remind_s) is None
+        assert times.due(entry) is None
         run(clock, watch, 98)
-        assert due(entry, clock, times.remind_s) is None
+        assert times.due(entry) is None
         run(clock, watch, 2)
-        assert due(entry, clock, times.remind_s) == "remind"
+        assert times.due(entry) == "remind"
 
 
 def test_quiet_hours_may_pass_midnight() -> None:
@@ -279,7 +289,7 @@ def test_an_ask_that_was_touched_while_its_machine_was_away_keeps_its_new_time(
     endless = replace(away, expires_at=None, until_s=None)
     back = clock.back(endless, now_s=200.0)
     assert (back.away_at, back.expires_at, back.until_s) == (None, None, None)
-    assert reminders(back, clock, 30) == 0
+    assert timed(clock, 30).reminders(back) == 0
 
 
 def test_an_ask_that_was_never_posted_has_no_time_that_a_machine_could_take(clock: AnswerableClock) -> None:

@@ -15,7 +15,6 @@ from typing import Final
 
 from hermes.chat.screens import hints
 from hermes.chat.screens.screen import Look
-from hermes.core import answer_clock
 from hermes.core.answer_clock import AnswerTimes
 from hermes.errors import Conflict, InUse, Missing
 from hermes.listener.entries import Entries
@@ -106,10 +105,9 @@ class Timekeeper:
     async def _look_at(self, entry: Entry) -> None:
         """Remind, make the final call or expire, if that is due. Raises Conflict: the entry has changed meanwhile."""
         left_s = self._times.clock.left_s(entry.timing)
-        match answer_clock.due(entry, self._times.clock, self._times.remind_s):
+        match self._times.due(entry):
             case "remind":
-                reminded = answer_clock.reminders(entry.timing, self._times.clock, self._times.remind_s)
-                timing = replace(entry.timing, reminded=reminded)
+                timing = replace(entry.timing, reminded=self._times.reminders(entry.timing))
                 await self._entries.change(entry.id, lambda found: replace(found, timing=timing), seen=entry)
             case "call":
                 await self._call(entry, self._entries.now() + max(0.0, left_s or 0.0))
