@@ -51,7 +51,7 @@ def take_place(root: str | Path, name: str, session: Mapping[str, str]) -> int |
 
     The lock file says `session`. Raises OSError.
     """
-    spool.make_folder(os.path.join(root, "wait"))
+    disk.make_folder(os.path.join(root, "wait"))
     path = _path(root, name + _LOCK)
     for _ in range(_PROBES):
         held = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -156,7 +156,7 @@ def _said(path: str) -> dict[str, str]:
 
 def lay(root: str | Path, name: str, text: str) -> None:
     """Lay this ready instead of the text that lies there, and wake the hook. Raises OSError."""
-    spool.make_folder(os.path.join(root, "wait"))
+    disk.make_folder(os.path.join(root, "wait"))
     disk.write(_path(root, f"{name}.prompt"), text.encode("utf-8", "surrogatepass"))
     spool.poke(root, spool.socket_name(root, f"{name}.prompts"))
 
@@ -189,7 +189,7 @@ def end_session(root: str | Path, name: str, process_id: int) -> None:
 
     The session after it, in the same process (`process_id`), must not get a prompt of this one.
     """
-    spool.make_folder(os.path.join(root, "wait"))
+    disk.make_folder(os.path.join(root, "wait"))
     # Before the look at the hook: one that starts now finds it.
     disk.write(_path(root, f"{name}.ended"), str(process_id).encode())
     until_s = time.monotonic() + GONE_WITHIN_S

@@ -136,7 +136,7 @@ def known_machine(root: str | Path) -> str:
 
 def keep_machine(root: str | Path, machine: str, *, over: bool = True) -> None:
     """Make this the machine id of the store; with `over`, replace an existing id. Raises OSError."""
-    make_folder(root)
+    disk.make_folder(root)
     path = os.path.join(root, "machine")
     made = path if over else os.path.join(root, f".machine.{os.urandom(4).hex()}.tmp")
     disk.write(made, f"{machine}\n".encode())
@@ -386,8 +386,5 @@ def names_in(folder: str) -> list[str]:
 def _folder(root: str | Path, room: str) -> str:
     """Return the path of a folder in the store; the folder and its parents are made if they are missing."""
     path = os.path.join(root, room)
-    make_folder(path)
+    disk.make_folder(path)
     return path
-
-
-make_folder = disk.make_folder

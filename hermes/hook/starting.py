@@ -8,6 +8,7 @@ import contextlib
 import os
 import sys
 
+from hermes import disk
 from hermes.hook import spool
 
 TYPE_CHECKING = False
@@ -72,7 +73,7 @@ def built_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def open_log(options: dict[str, str]) -> int:
     """Open the log for appending; rename it first if it has reached `LOG_BYTES`, as the listener does."""
     path, flags = options["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    spool.make_folder(os.path.dirname(os.path.abspath(path)))
+    disk.make_folder(os.path.dirname(os.path.abspath(path)))
     log = os.open(path, flags, 0o600)
     if os.fstat(log).st_size < LOG_BYTES:
         return log
