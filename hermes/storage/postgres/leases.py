@@ -109,7 +109,8 @@ class Leases:
 
     def is_phone(self) -> bool:
         """Tell whether this process is the phone side, by a clock alone."""
-        return self._phone is not None and not self._phone_lost and self._monotonic() < self._ends(self._phone)
+        lease, at = self._phone, self._monotonic()
+        return lease is not None and not self._phone_lost and at < lease.since + LEASE_S - MARGIN_S
 
     async def renew(self, servers: str) -> None:
         """Renew all leases in one statement, with the state of the servers (JSON). Raises Deposed, StoreError."""
@@ -158,7 +159,3 @@ class Leases:
             self._clock.read(row[1], began)
             return _Lease(row[0], began)
         return None
-
-    @staticmethod
-    def _ends(lease: _Lease) -> float:
-        return lease.since + LEASE_S - MARGIN_S

@@ -53,10 +53,10 @@ class Records(RecordStore[R]):
         self._log_once = LogOnce()
 
     async def survey(self) -> list[R]:
-        return [record for record in await self._read() if not isinstance(record, StoreError)]
+        return await self._read()
 
     async def all(self) -> list[R]:
-        return [record for record in await self._read(loudly=True) if not isinstance(record, StoreError)]
+        return await self._read(loudly=True)
 
     async def get(self, record_id: str) -> R:
         if _is_id(record_id):
@@ -119,13 +119,12 @@ class Records(RecordStore[R]):
         except Missing:
             return False
 
-    async def _read(self, *, loudly: bool = False) -> list[R | StoreError]:
-        found: list[R | StoreError] = []
+    async def _read(self, *, loudly: bool = False) -> list[R]:
+        found = []
         for row in await self._statements.rows(_COLUMNS, _ALL, kind=self._kind):
             try:
                 found.append(self._decoded(*row))
             except (Unreadable, TooNew) as error:
-                found.append(error)
                 if loudly:
                     self._log_once(f"{self._kind}/{row[0]}", error)
         return found
