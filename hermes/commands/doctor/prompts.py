@@ -29,18 +29,14 @@ def _phone(around: Around) -> list[Finding]:
     projects = around.config.prompts.projects
     if not projects:
         return [AREA.good("phone", "on: it may start work in all projects")]
-    known = [] if around.is_store_away else asyncio.run(_known(around))
+    known = [] if around.is_store_away else asyncio.run(around.look(_known))
     unknown = [one for one in projects if not any(is_in(source, (one,)) for source in known)] if known else []
     note = f"; no session of {', '.join(unknown)} is known yet" if unknown else ""
     return [AREA.good("phone", f"on: it may start work in {', '.join(projects)}{note}")]
 
 
-async def _known(around: Around) -> list[Source]:
+async def _known(store: Store) -> list[Source]:
     """Return the sources of the sessions that the phone was told of."""
-    return await around.look(_known_to)
-
-
-async def _known_to(store: Store) -> list[Source]:
     turns = [notice.turn for notice in await store.notices.survey()]
     cards = [card.target.source for card in await store.cards.survey()]
     return [*cards, *(turn.source for turn in turns if turn is not None)]
