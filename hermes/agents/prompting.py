@@ -27,35 +27,27 @@ class PromptWay(Protocol):
 
     async def look(self, source: Source, record_id: str) -> Sight:
         """Return the state of the session, and in its record that of the prompt with this id ("": of none)."""
-        ...
 
     async def check(self, source: Source, content: Content) -> None:
         """Raise AgentRefused if it is known that the agent, or the model of this session, does not take this prompt."""
-        ...
 
     async def send(self, source: Source, record_id: str, content: Content) -> None:
         """Send a prompt under this id. A normal return proves nothing: `look` does."""
-        ...
 
     async def stop(self, source: Source) -> bool:
         """End the turn that runs; return whether one ran and was told to end."""
-        ...
 
     async def new_session(self, directory: str) -> str:
         """Make a session in this directory; return its id."""
-        ...
 
     async def words(self, source: Source) -> str:
         """Return the agent's last words in this session, "" if there are none."""
-        ...
 
     async def exclusions(self, source: Source) -> Excludes:
         """Return which files the agent's permissions do not let it read in this session."""
-        ...
 
     async def listed(self, since_s: float) -> tuple[Listed, ...]:
         """Return the sessions that run, or were used since then (epoch); no subagent's."""
-        ...
 
 
 class HasPrompts(Protocol):
@@ -64,11 +56,9 @@ class HasPrompts(Protocol):
     @property
     def agent(self) -> str:
         """The name of the agent."""
-        ...
 
     async def way(self) -> PromptWay:
         """Return the way of prompts to its sessions. Raises AgentAway, AgentRefused."""
-        ...
 
 
 class Serving(Protocol):
@@ -79,15 +69,12 @@ class Serving(Protocol):
     @property
     def api(self) -> Api:
         """The connections to it."""
-        ...
 
     def origin(self, directory: str) -> Source:
         """Return a Source, without ids, for the sessions in a directory."""
-        ...
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
-        ...
 
 
 def nothing_excluded(_: str) -> bool:

@@ -44,7 +44,6 @@ class Adapter(Protocol):
             PayloadError: this agent's plugin does not send such a payload; the message names the place. It contains
                 no value from the payload, except the type of an unknown event.
         """
-        ...
 
     def answers(self, ask: Ask, decision: Decision) -> Response:
         """Return the answers in the form in which the agent reports them, or the reply to a permission.
@@ -55,11 +54,9 @@ class Adapter(Protocol):
         Raises:
             ValueError: the decision is no answer.
         """
-        ...
 
     def waiter_text(self, ask: Ask, decision: Decision) -> str:
         """Return the answer that the waiting hook prints for the agent: one line of JSON without its newline."""
-        ...
 
 
 ADAPTERS: Mapping[str, Adapter] = {

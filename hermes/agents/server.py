@@ -133,64 +133,49 @@ class AgentServer(HasPrompts, Protocol):
     @property
     def longest_pause_s(self) -> float:
         """The longest pause between two attempts to connect."""
-        ...
 
     @property
     def heard_s(self) -> float:
         """Return the time (epoch) until which all its events are known, see `Hearing`; 0 while nothing is known."""
-        ...
 
     async def connect(self) -> object:
         """Find the server and its version. `listen` does so itself; the other methods need one of the two before."""
-        ...
 
     def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect, and yield what its events tell until the stream breaks. `follow` does so again and again."""
-        ...
 
     async def aclose(self) -> None:
         """Close all connections."""
-        ...
 
     async def directories(self, since_s: float) -> tuple[str, ...]:
         """Return the directories whose sessions were updated since then (epoch), newest first."""
-        ...
 
     async def pending(self, directory: str) -> Pending:
         """Return the pending asks of a directory."""
-        ...
 
     async def busy(self, directory: str) -> frozenset[str]:
         """Return the ids of the sessions of a directory that are not idle."""
-        ...
 
     async def active_since(self, since_s: float) -> tuple[tuple[str, str], ...]:
         """Return the id and the directory of each session that was updated since then (epoch); no subagent's."""
-        ...
 
     async def turn(self, session_id: str, directory: str) -> Turn | None:
         """Return the last turn of a session if it has ended by itself; None otherwise, and for a subagent."""
-        ...
 
     async def context(self, ask: Ask) -> Ask:
         """Return the ask with its titles, the agent's last words and the input of its tool. Raises no AgentError."""
-        ...
 
     def sees_open(self, ask: Ask) -> bool:
         """Tell whether an unbroken event stream shows that the ask still waits."""
-        ...
 
     async def verdict(self, ask: Ask) -> Verdict:
         """Return the state of an ask."""
-        ...
 
     async def reply(self, ask: Ask, answers: Response) -> None:
         """Send the answers to questions, or the reply to a permission. Raises Unfit if they do not fit."""
-        ...
 
     async def reject(self, ask: Ask) -> None:
         """Reject an ask."""
-        ...
 
 
 def numbers(version: str) -> tuple[int, ...]:

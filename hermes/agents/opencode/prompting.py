@@ -52,7 +52,6 @@ class Sessions(Serving, Protocol):
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
         """Return the sessions that were updated since then, newest first."""
-        ...
 
 
 class OpenCodePrompts:

@@ -42,7 +42,6 @@ class TapTaker(Protocol):
 
     async def take_tap(self, record_id: str, action: Action, tap: Tap) -> bool:
         """Apply a tap, and acknowledge it; return False if this id is none of its own. Raises StoreError."""
-        ...
 
 
 class Taps:
