@@ -54,14 +54,12 @@ def link_of(book: Entries) -> ChatLink:
     return ChatLink(book, no_records(book), Memory(book.store, ChatMemory(0)))
 
 
-def taps_and_texts(
-    book: Entries, outbox: Outbox, look: Look, link: ChatLink, messenger: Messenger
-) -> tuple[Taps, Texts]:
+def taps_and_texts(book: Entries, outbox: Outbox, look: Look, messenger: Messenger) -> tuple[Taps, Texts]:
     """Return what takes in taps and texts, without prompts; the store has no records yet."""
     topics = topics_of(book, outbox, messenger)
     kept, prompts_off = no_records(book), PromptTexts(no_records(book), outbox, messenger, topics, {}, ())
     times = AnswerTimes(AnswerableClock(0.0, monotonic=lambda: 0.0), ttl_s=TTL_S, now=book.now)
-    notices = TurnNotices(kept.notices, book, outbox, topics, look, times, link, messenger)
+    notices = TurnNotices(kept.notices, book, outbox, topics, look, times, messenger)
     taps = Taps(book, outbox, look, messenger, PermissionQueue(book, look), kept, (notices,), has_prompts=True)
     return taps, Texts(book, outbox, messenger, commands_of(book, look, messenger), prompts_off, topics, kept)
 

@@ -33,7 +33,7 @@ from hermes.listener.entries import Entries
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.updates import Updates
 from hermes.model.actions import Arm, Pick
@@ -170,9 +170,8 @@ class Phone:
         self.memory = Memory(self.store, at_once(self.store.load_chat(7)))
         link = ChatLink(book, no_records(book), self.memory)
         messenger = Messenger(book, outbox, AtOnce(), link, machine="laptop")
-        parties = Parties(7, frozenset({ANN.id}))
-        taps, texts = taps_and_texts(book, outbox, look, link, messenger)
-        self.side = PhoneSide(book, outbox, taps, texts, parties, messenger, link)
+        taps, texts = taps_and_texts(book, outbox, look, messenger)
+        self.side = PhoneSide(book, outbox, taps, texts, messenger, bot_id=7, users=frozenset({ANN.id}))
 
     def content(self) -> dict[str, bytes]:
         """What is kept of open asks and of the chat."""

@@ -16,7 +16,7 @@ from hermes.listener.background import Background
 from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.chat_memory import Memory
 from hermes.listener.phone.messenger import Messenger
-from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.phone import PhoneSide
 from hermes.model.chat_memory import ChatMemory
 from tests.asks import ANN, CHAT_ID
 from tests.books import a_book, no_records, taps_and_texts
@@ -75,9 +75,8 @@ def side(told: Told, tmp_path: Path) -> PhoneSide:
     outbox, look = cast("Outbox", told), Look(tz=UTC, group=False, context_chars=600)
     link = ChatLink(book, no_records(book), Memory(book.store, ChatMemory(7)))
     messenger = Messenger(book, outbox, Background(), link, machine="laptop")
-    parties = Parties(7, frozenset({ANN.id}))
-    taps, texts = taps_and_texts(book, outbox, look, link, messenger)
-    return PhoneSide(book, outbox, taps, texts, parties, messenger, link, sorry_s=0.3)
+    taps, texts = taps_and_texts(book, outbox, look, messenger)
+    return PhoneSide(book, outbox, taps, texts, messenger, bot_id=7, users=frozenset({ANN.id}), sorry_s=0.3)
 
 
 async def test_a_tap_is_told_by_its_acknowledgement(side: PhoneSide, told: Told) -> None:

@@ -31,7 +31,7 @@ from hermes.listener.phone.late_answers import LateAnswers
 from hermes.listener.phone.machines import Machines
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.permission_queue import PermissionQueue
-from hermes.listener.phone.phone import Parties, PhoneSide
+from hermes.listener.phone.phone import PhoneSide
 from hermes.listener.phone.polling import Connection
 from hermes.listener.phone.posting import Posting
 from hermes.listener.phone.prompt_lines import PromptLines
@@ -101,12 +101,12 @@ def phone_parts(
     )
     commands = Commands(entries, look, cards, machines, presence, files, messenger, connected=connected)
     late = LateAnswers(entries, prompt_texts, cards, outbox, look)
-    parties = Parties(telegram.bot_id, frozenset(telegram.users))
-    turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, times, link, messenger)
+    turn_notices = TurnNotices(kept.notices, entries, outbox, topics, look, times, messenger)
     takers = (turn_notices, late, prompt_texts, cards)
     taps = Taps(entries, outbox, look, messenger, queue, kept, takers, has_prompts=bool(abilities))
     texts = Texts(entries, outbox, messenger, commands, prompt_texts, topics, kept)
-    phone = PhoneSide(entries, outbox, taps, texts, parties, messenger, link)
+    bot_id, users = telegram.bot_id, frozenset(telegram.users)
+    phone = PhoneSide(entries, outbox, taps, texts, messenger, bot_id=bot_id, users=users)
     connection = Connection(entries, kept.prompts, messenger, memory, link, look, supervisor=given.supervisor)
     timekeeper = Timekeeper(entries, times, look, messenger, machines, memory)
     upkeep = Upkeep(
@@ -134,7 +134,7 @@ def phone_parts(
         Updates(poller, entries, kept.prompts, phone, connection, sleep=given.supervisor.pause),
         Posting(entries, outbox, topics, look, queue, times, link),
         turn_notices,
-        PromptLines(kept.prompts, entries, outbox, topics, times, link, machines, messenger),
+        PromptLines(kept.prompts, entries, outbox, topics, times, machines, messenger),
         downloads,
         cards,
         timekeeper,

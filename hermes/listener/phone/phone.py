@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from hermes.chat.incoming import Admitted, Blocked, Incoming, Migrated, is_permitted, read_update
@@ -15,7 +14,6 @@ from hermes.chat.screens import hints
 from hermes.core.routing import follows
 from hermes.errors import ChatAway, InUse, Missing, NotSaved, StoreError
 from hermes.listener.entries import Entries
-from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.taps import Taps
 from hermes.listener.phone.texts import Texts
@@ -30,16 +28,8 @@ AGAIN_S: Final = (0.1, 0.3, 1.0)
 """What meets the change of another process is tried again after these pauses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parties:
-    """The parties of the chat: the id of our own bot, and the users who may answer."""
-
-    bot_id: int
-    users: frozenset[int]
-
-
 class PhoneSide:
-    """Handles updates: those of permitted people go to their asks."""
+    """Handles the updates of the bot with this id: those of permitted people (`users`) go to their asks."""
 
     def __init__(
         self,
@@ -47,19 +37,20 @@ class PhoneSide:
         outbox: Outbox,
         taps: Taps,
         texts: Texts,
-        parties: Parties,
         messenger: Messenger,
-        link: ChatLink,
         *,
+        bot_id: int,
+        users: frozenset[int],
         sorry_s: float = SORRY_S,
     ) -> None:
         self._entries = entries
         self._outbox = outbox
         self._taps = taps
         self._texts = texts
-        self._parties = parties
         self._messenger = messenger
-        self._link = link
+        self._link = messenger.link
+        self._bot_id = bot_id
+        self._users = users
         self._sorry_s = sorry_s
         self.torn: set[str] = set()
         """The ids of entries and prompts whose joined text lacks a part, because that part could not be saved.
@@ -105,7 +96,7 @@ class PhoneSide:
         await self._take(incoming)
 
     def _read(self, raw: dict[str, Any]) -> Incoming:
-        return read_update(raw, bot_id=self._parties.bot_id, now=self._entries.now)
+        return read_update(raw, bot_id=self._bot_id, now=self._entries.now)
 
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, Tap | Text) and incoming.chat_id == self._entries.chat_id:
@@ -141,7 +132,7 @@ class PhoneSide:
         self._lost.pop(text.user.id, None)  # Telegram may have sent it again
 
     def _turn_away(self, incoming: Tap | Text | TextEdit) -> None:
-        if isinstance(incoming, Tap) and incoming.user.id in self._parties.users:  # in a chat that was used before
+        if isinstance(incoming, Tap) and incoming.user.id in self._users:  # in a chat that was used before
             self._outbox.answer(incoming.query_id, hints.TOASTS["other_chat"])
 
     async def _shut_out(self, incoming: Tap | Text | TextEdit) -> None:
@@ -211,7 +202,7 @@ class PhoneSide:
 
     def has_user(self, user_id: int) -> bool:
         """Tell whether this person may do anything in the chat."""
-        return user_id in self._parties.users
+        return user_id in self._users
 
     def _is_permitted(self, incoming: Tap | Text | TextEdit) -> bool:
-        return is_permitted(incoming, users=self._parties.users, chat_id=self._entries.chat_id)
+        return is_permitted(incoming, users=self._users, chat_id=self._entries.chat_id)

@@ -13,7 +13,6 @@ from hermes.chat.screens.screen import Screen
 from hermes.core import prompts
 from hermes.core.answer_clock import AnswerTimes
 from hermes.listener.entries import Entries
-from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.machines import LOOK_S, Machines
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.topics import Topics
@@ -41,7 +40,6 @@ class PromptLines:
         outbox: Outbox,
         topics: Topics,
         times: AnswerTimes,
-        link: ChatLink,
         machines: Machines,
         messenger: Messenger,
     ) -> None:
@@ -50,7 +48,7 @@ class PromptLines:
         self._outbox = outbox
         self._topics = topics
         self._times = times
-        self._link = link
+        self._link = messenger.link
         self._machines = machines
         self._messenger = messenger
         # Messages that were sent but could not be noted (a full disk), by prompt id: they must not be sent again.

@@ -16,7 +16,6 @@ from hermes.core.notices import Pause, Post, TakeButtons, TellRetry, Update
 from hermes.errors import ChatRefused
 from hermes.listener.entries import Entries
 from hermes.listener.notices import Notices
-from hermes.listener.phone.chat_link import ChatLink
 from hermes.listener.phone.messenger import Messenger
 from hermes.listener.phone.topics import Topics
 from hermes.model.actions import Action, ShowChanges, ShowWhole
@@ -39,7 +38,6 @@ class TurnNotices:
         topics: Topics,
         look: Look,
         times: AnswerTimes,
-        link: ChatLink,
         messenger: Messenger,
     ) -> None:
         self._notices = notices
@@ -48,7 +46,7 @@ class TurnNotices:
         self._topics = topics
         self._look = look
         self._times = times
-        self._link = link
+        self._link = messenger.link
         self._messenger = messenger
         # The changes that note sent messages, by notice id, while the disk is full: they must not be sent again.
         self._unnoted: dict[str, Callable[[Notice], Notice]] = {}
