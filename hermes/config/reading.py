@@ -59,8 +59,7 @@ def load(path: Path | None, *, environ: Mapping[str, str]) -> Config:
     place = config_path(path, environ=environ)
     text = read_text(place)
     if text is None and (path is not None or environ.get("HERMES_CONFIG")):
-        message = f"{place} does not exist; `hermes setup` writes it, or name another file with --config."
-        raise ConfigError(message)
+        raise ConfigError(f"{place} does not exist; `hermes setup` writes it, or name another file with --config.")
     overlay = _overlay(environ)
     if text is None and "telegram" not in overlay and "url" not in overlay.get("store", {}):
         raise ConfigError(NOT_SET_UP)

@@ -28,8 +28,7 @@ def seconds(value: object) -> float:
     """Return the seconds of a duration such as "1h30m". Raises ValueError with the rest of an error sentence."""
     text = str(value).replace(" ", "")
     if not isinstance(value, str) or not re.fullmatch(f"(?:{_PART.pattern})+", text):
-        message = f"is {json.dumps(value, default=str)}, which is not a duration"
-        raise ValueError(message)
+        raise ValueError(f"is {json.dumps(value, default=str)}, which is not a duration")
     total_s = sum(float(number) * _UNIT_S[unit] for number, unit in _PART.findall(text))
     if total_s > _LONGEST_S:
         raise ValueError("is longer than a hundred years")
@@ -146,8 +145,7 @@ def _zone(value: object) -> object:
     try:
         ZoneInfo(str(value))
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        message = f"is {json.dumps(value, default=str)}, a time zone that this machine does not know"
-        raise ValueError(message) from None
+        raise ValueError(f"is {json.dumps(value, default=str)}, a time zone that this machine does not know") from None
     return value
 
 
@@ -159,17 +157,14 @@ def secret_or_file(text: object, file: Path | None, file_key: str) -> str:
     if file is None:
         return given.strip()
     if given:
-        message = f"is set, and {file_key} too: one of the two must go"
-        raise ValueError(message)
+        raise ValueError(f"is set, and {file_key} too: one of the two must go")
     try:
         found = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        message = f"cannot be read from {file_key} {file} ({why})"
-        raise ValueError(message) from None
+        raise ValueError(f"cannot be read from {file_key} {file} ({why})") from None
     if not found:
-        message = f"is not there: {file_key} {file} is empty"
-        raise ValueError(message)
+        raise ValueError(f"is not there: {file_key} {file} is empty")
     return found
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from hermes.commands.doctor.finding import Area, Around, Finding
-from hermes.commands.doctor.listener import holder
 from hermes.commands.status.table import span
 from hermes.errors import StoreError, TooNew
 from hermes.storage.postgres import health, membership, migrations
@@ -177,7 +176,7 @@ async def _phone_side(around: Around, connection: Connection, identity: Identity
 
 async def _lease(around: Around, connection: Connection, identity: Identity) -> list[Finding]:
     """Find out whether another process has the id of this machine: it renews the lease while no listener runs here."""
-    lease, listener = await health.lease(connection, identity, identity.machine_lease), holder(around)
+    lease, listener = await health.lease(connection, identity, identity.machine_lease), around.home().listener()
     if lease is None and listener is not None:
         mend = f"see {around.config.log.file}"
         return [AREA.warning("lease", "the listener here has not got the lease of this machine (yet)", mend)]

@@ -32,13 +32,8 @@ async def look(around: Around) -> tuple[Finding, ...]:
     return await AREA.each(around, checks)
 
 
-def holder(around: Around) -> Holder | None:
-    """Return the process that holds the listener's lock of the store, or None."""
-    return around.home().listener()
-
-
 def _lock(around: Around) -> list[Finding]:
-    ours, bots = holder(around), _holder_of_bot(around)
+    ours, bots = around.home().listener(), _holder_of_bot(around)
     if ours is not None:
         since = f", for {span(around.now() - ours.since_s)}" if ours.since_s else ""
         return [AREA.good("lock", f"{ours} is at work{since}")]
@@ -96,7 +91,7 @@ def _phone(around: Around) -> list[Finding]:
 
 
 def _poll(around: Around) -> list[Finding]:
-    if holder(around) is None or around.config.phone is None:
+    if around.home().listener() is None or around.config.phone is None:
         return []
     memory, now_s = asyncio.run(around.look(partial(_chat, bot_id=around.config.phone.bot_id)))
     ago_s = None if memory.last_poll_s is None else now_s - memory.last_poll_s
@@ -117,7 +112,7 @@ async def _chat(store: Store, bot_id: int) -> tuple[ChatMemory, float]:
 
 def _inbox(around: Around) -> list[Finding]:
     """Report records older than a minute: a listener that has not read them by then cannot read them."""
-    if holder(around) is None:
+    if around.home().listener() is None:
         return []
     old_s = around.now() - JAM_S
     jam = [path for path in spool.listing(around.config.store.path) if path.stat().st_mtime < old_s]

@@ -44,7 +44,7 @@ async def _known(store: Store) -> list[Source]:
 
 def _listener(around: Around) -> list[Finding]:
     """Report it if no listener runs all the time: one that an agent's question starts does not hear a prompt."""
-    state, holder = service_state(machine=listener.machine(around)), listener.holder(around)
+    state, holder = service_state(machine=listener.machine(around)), around.home().listener()
     if state.is_running and state.is_of(around.config_file):
         return [AREA.good("listener", "the service takes them")]
     install = around.hermes("install", "service")
