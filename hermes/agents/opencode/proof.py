@@ -132,21 +132,14 @@ def judge_permission(evidence: Evidence) -> Verdict | Settling:
     its list while a permission for a webfetch was pending: then a running tool shows that the permission is open.
     """
     part, heard = evidence.part, evidence.heard
-    if evidence.listed:
-        return _judge_listed(evidence)
-    if part is not None and part.ended:
+    if not evidence.listed and part is not None and part.ended:
         return _judge_used(part, heard)
-    if not evidence.ours:
-        return Unproven()
-    if not evidence.known or evidence.gone:
-        return Dead()
-    if part is None:
-        return Unproven() if heard is None else AnsweredWith(heard, "event")
-    if not evidence.busy or evidence.went_on:
-        return Dead()
+    verdict = judge(evidence)
+    if not isinstance(verdict, Settling):
+        return verdict
     if heard is not None and not isinstance(heard, Refused):
         return AnsweredWith(heard, "event")
-    return StillOpen() if evidence.listed is None and heard is None else Settling()
+    return StillOpen() if evidence.listed is None and heard is None else verdict
 
 
 def _judge_used(part: ToolPart, heard: Response | None) -> Verdict:
