@@ -65,18 +65,21 @@ def heard(prompt: Prompt) -> str:
 
 def fetched(parts: tuple[Part, ...], event: Fetched) -> tuple[Part, ...]:
     """Return the parts of a prompt once this file is here."""
-    return _changed(parts, event.message_id, lambda file: replace(file, mime=event.mime, size=event.size, is_here=True))
+
+    def here(part: Part, file: File) -> Part:
+        return replace(part, file=replace(file, mime=event.mime, size=event.size, is_here=True))
+
+    return _changed(parts, event.message_id, here)
 
 
 def with_words(parts: tuple[Part, ...], event: Heard) -> tuple[Part, ...]:
     """Return the parts of a prompt once this voice note was heard."""
-    if any(part.file.is_here for part in parts if part.message_id == event.message_id and part.file is not None):
-        return parts
-    changed = _changed(parts, event.message_id, lambda file: replace(file, is_here=True))
-    return tuple(
-        replace(part, text="\n".join(filter(None, (part.text, event.text)))) if part != before else part
-        for part, before in zip(changed, parts, strict=True)
-    )
+
+    def heard(part: Part, file: File) -> Part:
+        text = "\n".join(filter(None, (part.text, event.text)))
+        return part if file.is_here else replace(part, text=text, file=replace(file, is_here=True))
+
+    return _changed(parts, event.message_id, heard)
 
 
 def without_sounds(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -108,11 +111,8 @@ def _is_other(before: File | None, now: File | None) -> bool:
     return before is None or (bool(before.unique_id and now.unique_id) and before.unique_id != now.unique_id)
 
 
-def _changed(parts: tuple[Part, ...], message_id: int, change: Callable[[File], File]) -> tuple[Part, ...]:
-    return tuple(
-        replace(part, file=change(part.file)) if part.message_id == message_id and part.file is not None else part
-        for part in parts
-    )
+def _changed(parts: tuple[Part, ...], message_id: int, change: Callable[[Part, File], Part]) -> tuple[Part, ...]:
+    return tuple(change(one, one.file) if one.message_id == message_id and one.file else one for one in parts)
 
 
 def objection(parts: Sequence[Part], target: Target, kind: ContentKind) -> str:

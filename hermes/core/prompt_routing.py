@@ -25,7 +25,7 @@ from hermes.model.ask import Source
 from hermes.model.card import Card
 from hermes.model.chat_memory import Topic
 from hermes.model.events import Text
-from hermes.model.notice import Notice, Turn
+from hermes.model.notice import Notice
 from hermes.model.prompt import Prompt, PromptAbilities, Target
 
 ARMED_S: Final = 1800.0
@@ -213,7 +213,8 @@ def _used(known: Sessions) -> Iterable[tuple[float, Target]]:
     for card in known.cards:
         yield card.used_s, card.target
     for notice in known.notices:
-        target = None if notice.turn is None else _of_turn(notice.turn, known)
+        turn = notice.turn
+        target = None if turn is None else target_of(turn.source, turn.agent_name, known)
         if target is not None:
             yield notice.heard_s, target
 
@@ -227,10 +228,6 @@ def _of_notice(notice: Notice) -> Target | None:
     retry = notice.retry if notice.retry_shown is None else notice.retry_shown.retry
     about = notice.turn or retry
     return None if about is None else Target(about.source, about.agent_name, PromptAbilities())
-
-
-def _of_turn(turn: Turn, known: Sessions) -> Target | None:
-    return target_of(turn.source, turn.agent_name, known)
 
 
 def _is_part(text: Text, prompt: Prompt, target: Target | None, *, is_aimed: bool) -> bool:
