@@ -52,7 +52,8 @@ class Prompts(Records[Prompt]):
 
     def of_message(self, chat_id: int, message_id: int) -> Prompt | None:
         """Return the prompt with this message of a person, or None; of several, the one that was made last."""
-        found = [one for one in self.all() if one.chat_id == chat_id and _has(one, message_id)]
+        mine = (one for one in self.all() if one.chat_id == chat_id)
+        found = (one for one in mine if message_id in {part.message_id for part in one.parts})
         return max(found, key=lambda one: one.asked_s, default=None)
 
     def of_line(self, chat_id: int, message_id: int) -> Prompt | None:
@@ -134,7 +135,3 @@ def _is_of(prompt: Prompt, turn: Turn) -> bool:
 
 def _is_with_agent(prompt: Prompt) -> bool:
     return prompt.phase in prompts.WITH_AGENT and prompt.tries > 0
-
-
-def _has(prompt: Prompt, message_id: int) -> bool:
-    return any(part.message_id == message_id for part in prompt.parts)

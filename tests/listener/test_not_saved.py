@@ -121,7 +121,7 @@ async def test_a_lock_behind_a_text_that_was_lost_is_no_part_of_it(side: PhoneSi
     """The phone was stolen a moment ago."""
     await side.not_saved({"update_id": 6, "message": {**TEXT["message"], "text": "w" * SPLIT_UNITS}}, FULL)
     await side.handle({"update_id": 7, "message": {**TEXT["message"], "message_id": 502, "text": "/lock"}})
-    assert await side._is_locked()
+    assert await side._entries.store.is_phone_locked()
 
 
 async def test_what_nobody_did_is_told_nobody(side: PhoneSide, told: Told) -> None:

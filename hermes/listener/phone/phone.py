@@ -101,10 +101,11 @@ class PhoneSide:
     async def _take(self, incoming: Incoming) -> None:
         if isinstance(incoming, Tap | Text) and incoming.chat_id == self._entries.chat_id:
             self._entries.note_message(incoming.message_id)
+        store = self._entries.store
         match incoming:
             case Tap() | Text() | TextEdit() if not self._is_permitted(incoming):
                 self._turn_away(incoming)
-            case Tap() | Text() | TextEdit() if not self._is_lock(incoming) and await self._is_locked():
+            case Tap() | Text() | TextEdit() if not self._is_lock(incoming) and await store.is_phone_locked():
                 await self._shut_out(incoming)
             case Tap():
                 await self._taps.take(incoming)
@@ -193,9 +194,6 @@ class PhoneSide:
         """Return the ids of the entries that are joining a text of this person: `text` may be a part of it."""
         found = [(entry.id, entry.state.joining) for entry in self._entries.all()]
         return [entry_id for entry_id, joining in found if joining is not None and joining.user.id == text.user.id]
-
-    async def _is_locked(self) -> bool:
-        return await self._entries.store.is_phone_locked()
 
     def _is_lock(self, incoming: Incoming) -> TypeGuard[Text]:
         return isinstance(incoming, Text) and self._texts.commands.is_lock(incoming)
