@@ -39,6 +39,8 @@ _HOUR_S: Final = 3600
 _ANSWER: Final = 300
 _NAME: Final = 40
 _UNHEARD: Final = "The agent only hears that the command could not be run, not why."
+_ENDS: Final = " If it has asked for something else, too, its turn may end."
+"""A refusal refuses all open requests of its session, and the others without the reason."""
 _AGAIN: Final = "Please answer again. "
 
 
@@ -110,12 +112,11 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
 
 
 def _typing_why(entry: Entry, look: Look) -> SideScreen:
-    hears = entry.ask.capabilities.hears_reason
+    can = entry.ask.capabilities
+    what = f"The agent gets it.{_ENDS if can.reject_stops else ''}" if can.hears_reason else _UNHEARD
     if look.group:
-        asked = "Reply to this with why not. " if hears else f"Reply to this with why not. {_UNHEARD} "
-        return SideScreen(note(asked, code(entry), force_reply=True), fresh=True)
+        return SideScreen(note(f"Reply to this with why not. {what} ", code(entry), force_reply=True), fresh=True)
     rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)
-    what = "The agent gets it." if hears else _UNHEARD
     return SideScreen(note(f"Write why not, as your next message. {what}", rows=rows))
 
 

@@ -306,6 +306,16 @@ def test_the_way_to_a_refusal_with_a_word() -> None:
     assert labels(offer) == [["Refuse, say “yes”"], ["No"]]
 
 
+def test_who_says_why_is_told_that_other_requests_are_refused_with_it() -> None:
+    """Contract 4: the turn ends then, and the model does not go on; an agent that goes on after a no says nothing."""
+    armed = replace(asked(), state=State(answers=(Answer(),), armed=Armed(0, ANN.id)))
+    for look in (LOOK, GROUP):
+        assert "If it has asked for something else, too, its turn may end." in sides(armed, look)["typing"].screen.text
+    goes_on = replace(armed.ask.capabilities, reject_stops=False)
+    going = replace(armed, ask=replace(armed.ask, capabilities=goes_on))
+    assert "its turn" not in sides(going, LOOK)["typing"].screen.text
+
+
 def test_toasts_are_short() -> None:
     """What was done, in two words."""
     sending = State("sending", answers=(Answer(),), decision=Decision("always", AT_1812, (), ANN))
