@@ -70,6 +70,19 @@ async def allows(home: House, message: ShownMessage) -> None:
     assert await home.person.taps(message, "Allow once") == "Allow once"
 
 
+async def test_what_opencode_run_refuses_by_itself_is_never_posted(home: House) -> None:
+    """It does so some ms after the request, and nobody need do anything; what stays comes."""
+    await home.start()
+    with home.clock.standing():
+        request_id, _ = await wants_to_run(home, "echo run")
+        await until(home.entries, "the request")
+        home.agent.permit(request_id, "reject")
+        await home.closed()
+    await wants_to_run(home, "echo stays")
+    await home.person.sees("echo stays", buttons=True)
+    assert sent(home, "echo run") == []
+
+
 @BOTH
 async def test_what_comes_next_takes_the_place_of_the_one_before(home: House) -> None:
     """A new message, which rings; what was decided before is told in it, and the message before goes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from hermes.agents.diffs import ChangedFile, joined
 from hermes.agents.fields import (
@@ -44,6 +45,8 @@ AGENT = "opencode"
 # A reject ends the turn; a reply without labels lets the model go on with "Unanswered".
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
 goodbye: str | None = None
+_REFUSED_S: Final = 0.5
+"""`opencode run` refuses the permissions of its session at once, so that a younger one may need nobody."""
 
 # --- payloads to signals ------------------------------------------------------------------------------------
 
@@ -158,7 +161,8 @@ def read_permission_request(properties: object, origin: Source, given: object = 
         PayloadError: it has another shape.
     """
     record = record_of(properties, "permission")
-    asked = Ask(_source(record, "permission", origin), (), replace(capabilities, can_skip=False))
+    can = replace(capabilities, can_skip=False, post_after_s=_REFUSED_S)
+    asked = Ask(_source(record, "permission", origin), (), can)
     permission = completed(read_permission(record), given)
     return with_permission(asked, replace(permission, partial=True) if is_cut else permission)
 

@@ -327,7 +327,7 @@ async def test_events_that_come_backwards_leave_nothing_open(home: House, *, per
         agent.ask([question()], session=session)
     agent.delete(session)
     agent.release_events(backwards=True)
-    await until(lambda: home.person.shown() or None, "a message")
+    await until(lambda: home.listener._parts.entries.recently_closed, "its end")
     await home.closed()
     assert all(not message.labels for message in home.person.shown())
 
