@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hermes.core.answers import option_named, option_numbered
+from hermes.core.answers import bare_label, option_named, option_numbered
 from hermes.model.ask import Question
 
 _BETWEEN: Final = re.compile(r"[\s,;]+")
 _NUMBERS: Final = re.compile(r"\d[\d\s,;]*")
+_INITIALS: Final = {"y": "yes", "n": "no"}
 
 
 def answer(question: Question, line: str) -> tuple[str, ...] | None:
@@ -49,7 +50,17 @@ def _several(question: Question, text: str) -> tuple[int, ...] | None:
 def _named(question: Question, text: str) -> int | None:
     """Return the index of the option with this label or number: here each has a number beside it, and no button."""
     named = option_named(question, text)
-    return option_numbered(question, text) if named is None else named
+    if named is None:
+        named = option_numbered(question, text)
+    return _spelled(question, text) if named is None else named
+
+
+def _spelled(question: Question, text: str) -> int | None:
+    """Return the index of the only option with this label in capital or small letters; "y" is yes, and "n" is no."""
+    wanted = text.strip().casefold()
+    labels = [bare_label(option.label).strip().casefold() for option in question.options]
+    found = [index for index, label in enumerate(labels) if label == _INITIALS.get(wanted, wanted)]
+    return found[0] if len(found) == 1 else None
 
 
 def hint(question: Question) -> str:

@@ -478,6 +478,7 @@ EITHER = Question("Which?", options=(Option("Yes"), Option("No")))
         ("2,2", ("Dark blue",)),
         ("Green", None),
         ("Red, Green", None),
+        ("red, DARK BLUE", ("Red", "Dark blue")),
         ("", None),
     ],
 )
@@ -507,6 +508,21 @@ def test_any_line_with_a_letter_is_an_answer(line: str) -> None:
 def test_a_mistyped_number_is_no_answer(question: Question, line: str, labels: tuple[str, ...] | None) -> None:
     """Where there are options, numbers alone name some of them; with a word beside them, they are one's own words."""
     assert typed.answer(question, line) == labels
+
+
+@pytest.mark.parametrize(
+    ("line", "labels"),
+    [("y", ("Yes",)), ("N", ("No",)), ("yes", ("Yes",)), ("NO", ("No",)), ("nope", None), ("s", None)],
+)
+def test_yes_and_no_are_typed_as_in_any_terminal(line: str, labels: tuple[str, ...] | None) -> None:
+    """In capital or small letters, or by the first one."""
+    assert typed.answer(replace(EITHER, custom=False), line) == labels
+
+
+def test_a_line_that_could_be_two_labels_is_neither() -> None:
+    """Only their letters tell these two apart: a line that is exactly one of them is that one."""
+    question = Question("Which?", options=(Option("Us"), Option("US")), custom=False)
+    assert [typed.answer(question, line) for line in ("us", "US")] == [None, ("US",)]
 
 
 def test_an_option_may_say_why() -> None:
