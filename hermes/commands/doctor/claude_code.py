@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+import hermes
 from hermes.agents.claude_code import install
 from hermes.commands.doctor.finding import Area, Around, Finding
 from hermes.commands.doctor.plugin import again_with, in_use, loads
@@ -34,12 +35,20 @@ def _look(around: Around) -> Iterator[Finding]:
     else:
         yield AREA.good("hooks", str(place))
     found = [[word for word in words if word != "--prompts"] for words in found]
+    if install.is_outdated(around.environ):
+        seen = f"not the hooks of Hermes {hermes.__version__}: what is new, such as notices and prompts, does not come"
+        yield AREA.broken("version", seen, *again_with(_named(found[0]), around, "claude-code", install.install))
     for words in {tuple(words): words for words in found}.values():
         yield from _words(around, words, mend)
 
 
 def _words(around: Around, words: list[str], mend: str) -> Iterator[Finding]:
     """Check one command line: `exec PYTHON -I -m hermes hook claude-code --store DIR --log FILE --config PATH`."""
-    named = {before.removeprefix("--"): after for before, after in pairwise(words)}
+    named = _named(words)
     yield loads(AREA, words[words.index("-I") - 1], *again_with(named, around, "claude-code", install.install))
     yield in_use(AREA, around, named, mend)
+
+
+def _named(words: list[str]) -> dict[str, str]:
+    """Return what stands behind each option of a command line."""
+    return {before.removeprefix("--"): after for before, after in pairwise(words)}

@@ -53,6 +53,21 @@ async def test_hooks_that_are_never_run_are_broken(patient: Patient) -> None:
     assert await look(patient) == WELL | {"hooks": "broken"}
 
 
+async def test_the_hooks_of_an_older_hermes_are_broken_and_mended(patient: Patient) -> None:
+    """They ask, but tell of no end of a turn and take no prompts: `hermes status` says so, too."""
+    put(patient)
+    place = install.settings_path(patient.environ)
+    settings = json.loads(place.read_text())
+    new = ("Stop", "SessionStart")
+    place.write_text(json.dumps({"hooks": {name: one for name, one in settings["hooks"].items() if name not in new}}))
+    found = await claude_code.look(patient.around())
+    assert told(found) == WELL | {"version": "broken"}
+    assert named(found, "version").mend == f"hermes install claude-code --config {patient.config_file}"
+    assert named(found, "version").fix is not None
+    await mend(found)
+    assert (await look(patient), json.loads(place.read_text())) == (WELL, settings)
+
+
 async def test_settings_that_cannot_be_read_are_broken(patient: Patient) -> None:
     """In one sentence."""
     place = install.settings_path(patient.environ)
