@@ -126,7 +126,7 @@ _WITHOUT_ENTRY: Final[Mapping[HintWord, str]] = {
     "which_question": "Which question is that for? Please tap its number, then write it again.",
     "none_open": "No question is open just now that you can answer here. I write when an agent asks.",
     "too_early": "No question was waiting when you wrote that. To answer the one above, tap a button or reply to it.",
-    "no_words": "I can only take words. Please type your answer, or tap a button.",
+    "no_words": "An answer can only be words. Please type it, or tap a button.",
     "how_to_answer": _HOW_TO_ANSWER,
 }
 _NUMBERS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")

@@ -145,7 +145,7 @@ def test_there_is_a_hint_for_all_that_is_told() -> None:
         ("taken", None, "That answer is already on its way."),
         ("settled", None, "I take no more answers to that question."),
         ("none_open", None, "No question is open just now that you can answer here. I write when an agent asks."),
-        ("no_words", SENDING, "I can only take words. Please type your answer, or tap a button."),
+        ("no_words", SENDING, "An answer can only be words. Please type it, or tap a button."),
         ("how_to_answer", None, "Tap a button below a question, or reply to the question with your own words."),
         (
             "how_to_answer",

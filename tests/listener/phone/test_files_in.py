@@ -472,10 +472,10 @@ async def test_a_file_for_an_ask_is_refused(desk: Desked, shop: Source) -> None:
         shown = await person.sees("Which database?", buttons=True)
         await desk.home.noted(shown)
         share(desk, file_of("photo", JPEG, caption="SQLite"), to=shown)
-        hint = await person.sees("I can only take words")
+        hint = await person.sees("An answer can only be words")
         share(desk, file_of("photo", JPEG, caption="SQLite"))
         await until(lambda: any(one.message_id > hint.message_id for one in person.shown()), "a second hint")
-        assert "I can only take words" in person.shown()[-1].text
+        assert "An answer can only be words" in person.shown()[-1].text
         assert desk.prompts() == []
 
 

@@ -139,7 +139,7 @@ async def test_each_text_that_changes_nothing_is_explained(home: House) -> None:
     home.agent.ask([question()])
     shown = await home.person.sees(ASKED)
     home.api.control.send_sticker(reply_to=shown.message_id)
-    await home.person.sees("I can only take words")
+    await home.person.sees("An answer can only be words")
     home.person.write("/settings")
     await home.person.sees("Tap a button below a question")
     home.agent.ask([question("And which name?")])
