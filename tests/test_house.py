@@ -101,7 +101,7 @@ def test_a_room_imports_only_from_lower_floors(file: Path) -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """Neither inside a room nor for a type alone: the error names the circle."""
+    """Not even for a type alone: the error names the circle."""
     ours = {name_of(file): imports(file.read_text(encoding="utf-8")) for file in FILES}
     below = {name: {other.removeprefix("hermes.") for other in found} & NAMES for name, found in ours.items()}
     TopologicalSorter(below).prepare()

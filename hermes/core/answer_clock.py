@@ -202,7 +202,7 @@ class AnswerTimes:
         return "expire" if sent and left_s <= 0 else None
 
     def reminders(self, timing: Timing) -> int:
-        """Return how many reminders are due: each further one after twice the pause before the last one.
+        """Return how many reminders are due: the first after `remind_s`, each further one after twice the last pause.
 
         They can be more than one further, if the setting was changed.
         """

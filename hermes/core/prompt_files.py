@@ -75,11 +75,11 @@ def fetched(parts: tuple[Part, ...], event: Fetched) -> tuple[Part, ...]:
 def with_words(parts: tuple[Part, ...], event: Heard) -> tuple[Part, ...]:
     """Return the parts of a prompt once this voice note was heard."""
 
-    def heard(part: Part, file: File) -> Part:
+    def worded(part: Part, file: File) -> Part:
         text = "\n".join(filter(None, (part.text, event.text)))
         return part if file.is_here else replace(part, text=text, file=replace(file, is_here=True))
 
-    return _changed(parts, event.message_id, heard)
+    return _changed(parts, event.message_id, worded)
 
 
 def without_sounds(parts: tuple[Part, ...]) -> tuple[Part, ...]:

@@ -25,7 +25,7 @@ from hermes.listener.parts import Parts, make_parts
 from hermes.listener.sd_notify import Supervisor
 from hermes.listener.store_watch import Locks
 from hermes.model.errand import Woke
-from hermes.storage import process_lock
+from hermes.storage import codec, process_lock
 from hermes.storage.store import RENEW_S, Store
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class Listener:
         try:
             refusal.remove(self._store.home.root)
             self.serves = True
+            codec.ENTRIES.prepare()
             # What was loaded at the start stays: to look through it again and again would hold taps up.
             gc.collect()
             gc.freeze()

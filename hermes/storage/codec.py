@@ -54,6 +54,10 @@ class Codec(Generic[T]):
         # Built when it is used: all seven together are a sixth of a start, and few processes need more than two.
         return TypeAdapter(self._kind)
 
+    def prepare(self) -> None:
+        """Build the reader now: else the first value would wait for that, up to a tenth of a second."""
+        _ = self._adapter
+
     def encode(self, value: T) -> bytes:
         """Return the whole content of a file: one line of ASCII."""
         record = {"v": self.version, self.key: self._adapter.dump_python(self._stored(value))}

@@ -26,7 +26,7 @@ _NOTE_BYTES = 4096
 _LOOK_S = 0.05
 STOPS_S: Final = 10.0
 UNTIL_IDLE: Final = "hermes listen --until-idle"
-"""The command of a listener that leaves when nothing is open."""
+"""The command of a listener that leaves when nothing is open; the name of such a holder begins with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,8 @@ AGENT = "opencode"
 # A reject ends the turn; a reply without labels lets the model go on with "Unanswered".
 capabilities = Capabilities(agent_name="OpenCode", reject_stops=True, can_skip=True, desk_stays_open=True)
 goodbye: str | None = None
-_REFUSED_S: Final = 0.5
-"""`opencode run` refuses the permissions of its session at once, so that a younger one may need nobody."""
+_RUN_REFUSES_S: Final = 0.5
+"""`opencode run` refuses the permissions of its session by itself, within this time: they need nobody."""
 
 # --- payloads to signals ------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ def read_permission_request(properties: object, origin: Source, given: object = 
         PayloadError: it has another shape.
     """
     record = record_of(properties, "permission")
-    can = replace(capabilities, can_skip=False, post_after_s=_REFUSED_S)
+    can = replace(capabilities, can_skip=False, post_after_s=_RUN_REFUSES_S)
     asked = Ask(_source(record, "permission", origin), (), can)
     permission = completed(read_permission(record), given)
     return with_permission(asked, replace(permission, partial=True) if is_cut else permission)

@@ -47,7 +47,7 @@ _LENT: Final = re.compile(r"prt_[0-9a-f]{12}\w{14}\d\da")
 """The ids of the parts of a prompt of ours that has an agent for its own turn."""
 
 
-class Sessions(Serving, Protocol):
+class ServingSessions(Serving, Protocol):
     """An OpenCode with its sessions, reached through its port or through its plugin."""
 
     async def updated(self, since_ms: float) -> list[wire.Session]:
@@ -57,7 +57,7 @@ class Sessions(Serving, Protocol):
 class OpenCodePrompts:
     """The way of prompts to the sessions of a server; see `PromptWay`."""
 
-    def __init__(self, server: Sessions, memory: StreamMemory | None = None) -> None:
+    def __init__(self, server: ServingSessions, memory: StreamMemory | None = None) -> None:
         """`memory` knows the errors of the event stream; without it, none is known."""
         self._server = server
         self._memory = memory or StreamMemory()

@@ -113,7 +113,7 @@ def _typing(entry: Entry, index: int, look: Look) -> SideScreen:
 
 def _typing_why(entry: Entry, look: Look) -> SideScreen:
     can = entry.ask.capabilities
-    what = f"The agent gets it.{_ENDS if can.reject_stops else ''}" if can.hears_reason else _UNHEARD
+    what = ("The agent gets it." if can.hears_reason else _UNHEARD) + (_ENDS if can.reject_stops else "")
     if look.group:
         return SideScreen(note(f"Reply to this with why not. {what} ", code(entry), force_reply=True), fresh=True)
     rows = ((press(entry, "✏️ Cancel typing", Arm(0, on=False)),),)

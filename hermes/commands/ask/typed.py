@@ -56,11 +56,12 @@ def _named(question: Question, text: str) -> int | None:
 
 
 def _spelled(question: Question, text: str) -> int | None:
-    """Return the index of the only option with this label in capital or small letters; "y" is yes, and "n" is no."""
+    """Return the index of the only option with this label in capital or small letters; else "y" is yes, and "n" no."""
     wanted = text.strip().casefold()
     labels = [bare_label(option.label).strip().casefold() for option in question.options]
-    found = [index for index, label in enumerate(labels) if label == _INITIALS.get(wanted, wanted)]
-    return found[0] if len(found) == 1 else None
+    if wanted not in labels:
+        wanted = _INITIALS.get(wanted, wanted)
+    return labels.index(wanted) if labels.count(wanted) == 1 else None
 
 
 def hint(question: Question) -> str:

@@ -36,7 +36,7 @@ def _look(around: Around) -> Iterator[Finding]:
         yield AREA.good("hooks", str(place))
     found = [[word for word in words if word != "--prompts"] for words in found]
     if install.is_outdated(around.environ):
-        seen = f"not the hooks of Hermes {hermes.__version__}: what is new, such as notices and prompts, does not come"
+        seen = f"not the hooks of Hermes {hermes.__version__}: what is new, such as notices or prompts, may be missing"
         yield AREA.broken("version", seen, *again_with(_named(found[0]), around, "claude-code", install.install))
     for words in {tuple(words): words for words in found}.values():
         yield from _words(around, words, mend)

@@ -63,17 +63,20 @@ class TurnNotices:
             match notices.due(notice, self._times.post_after_s, self._notices.now()):
                 case Pause(pause_s):
                     return pause_s
-                case None:
-                    return None
                 case Post(turn):
                     await self._post(notice, turn)
+                    return AT_ONCE
                 case Update(shown, turn):
                     await self._update(notice, shown, turn)
+                    return AT_ONCE
                 case TakeButtons(shown):
                     await self._take_buttons(notice, shown)
+                    return AT_ONCE
                 case TellRetry(retry, is_over):
                     await self._tell_retry(notice, retry, is_over=is_over)
-        return AT_ONCE
+                    return AT_ONCE
+                case None:
+                    return None
 
     async def _post(self, notice: Notice, turn: Turn) -> None:
         chat_id = self._entries.chat_id

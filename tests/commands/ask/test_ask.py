@@ -519,6 +519,16 @@ def test_yes_and_no_are_typed_as_in_any_terminal(line: str, labels: tuple[str, .
     assert typed.answer(replace(EITHER, custom=False), line) == labels
 
 
+@pytest.mark.parametrize(
+    ("labels", "line", "answer"),
+    [(("Y", "N"), "y", "Y"), (("y", "n"), "Y", "y"), (("N", "No"), "n", "N"), (("Yes", ""), "y", "Yes")],
+)
+def test_a_letter_that_is_a_label_is_that_one(labels: tuple[str, str], line: str, answer: str) -> None:
+    """Only else it is the beginning of yes or no."""
+    question = Question("Which?", options=tuple(map(Option, labels)), custom=False)
+    assert typed.answer(question, line) == (answer,)
+
+
 def test_a_line_that_could_be_two_labels_is_neither() -> None:
     """Only their letters tell these two apart: a line that is exactly one of them is that one."""
     question = Question("Which?", options=(Option("Us"), Option("US")), custom=False)
