@@ -171,8 +171,8 @@ async def send(self, source, record_id, content):
 OpenCodePrompts.send = send
 """
 TEARS_ALBUMS: Final = """
-from hermes.core import prompt_routing
-prompt_routing._album = lambda file: ""
+from hermes.model.events import Text
+Text.album = property(lambda text: "")
 """
 KEEPS_FILES: Final = """
 from hermes.storage.prompt_files import PromptFolder
