@@ -72,6 +72,7 @@ class Daemon:
             "prompts": {"enabled": True},
             "store": {"path": str(self.store.home.root), **self._database},
             "log": {"file": str(self._log)},
+            "opencode2": {"file": str(self.opencode2_file)},  # a listener that a hook starts has the person's own home
         }
         text = "\n".join(f"[{name}]\n{toml(table)}" for name, table in tables.items())
         text += "".join(f"\n[[opencode]]\n{toml(server)}" for server in self._servers)

@@ -10,6 +10,7 @@ import pytest
 
 from hermes.commands.demo.computer import COVERED, Row, ScriptedComputer
 from hermes.commands.demo.stage import Stage, staged
+from hermes.config import reading as configuration
 from tests.commands.demo.conftest import SPANS
 from tests.harness.processes import until
 
@@ -83,6 +84,13 @@ def test_an_agent_that_is_away_is_away_for_its_plugin_too(stage: Stage, monkeypa
     assert row(stage, "received").received == (("9000",),)
     until(lambda: stage.agent_back_s is None, PATIENCE_S, "the agent")
     stage.ask("text")
+
+
+def test_a_listener_that_a_hook_starts_finds_the_same_opencode_2(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has the person's own home: else it would find no server there, and say that its questions are gone."""
+    monkeypatch.setenv("HOME", "/home/ann")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert configuration.load(stage._daemon.config, environ={}).opencode2.file == stage._daemon.opencode2_file
 
 
 def test_an_answer_waits_for_an_opencode_2_that_is_away(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
