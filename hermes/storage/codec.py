@@ -51,7 +51,7 @@ class Codec(Generic[T]):
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
-        # Built when it is used: all seven together are a sixth of a start, and few processes need more than two.
+        # Built when it is used: all seven together are an eighth of a start.
         return TypeAdapter(self._kind)
 
     def prepare(self) -> None:
