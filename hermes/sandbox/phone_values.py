@@ -141,6 +141,7 @@ class Fault:
     processed: bool = False
     times: int = 1
     skip: int = 0
+    generation: int = 0  # set by the queue: the number of its clearings before this fault was put into it
 
 
 @dataclass(frozen=True, slots=True)

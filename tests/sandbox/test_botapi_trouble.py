@@ -11,7 +11,9 @@ import httpx
 import pytest
 
 from hermes.sandbox.botapi import Chat, RunningBotApi, User, World, running_botapi, spawn_botapi
+from hermes.sandbox.botapi.methods import METHODS
 from hermes.sandbox.botapi.serving import BotApiServer
+from hermes.sandbox.botapi.wire import Params
 from tests.harness.processes import until
 from tests.sandbox.raw_bot import Background, RawBot, Refused
 
@@ -185,6 +187,22 @@ def test_what_hangs_can_be_let_go(api: RunningBotApi, bot: RawBot) -> None:
     api.phone.message_with("Which one?")
     api.phone.clear_faults()
     assert sending.answer()["text"] == "Which one?"
+
+
+def test_what_is_let_go_before_it_hangs_is_answered_at_once(
+    api: RunningBotApi, bot: RawBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The faults are cleared while the call takes effect: a person may see the message before the wait begins."""
+
+    def sent(world: World, params: Params) -> object:
+        message = send_message(world, params)
+        world.faults.clear()
+        return message
+
+    send_message = METHODS["sendMessage"]
+    monkeypatch.setitem(METHODS, "sendMessage", sent)
+    api.phone.fault("sendMessage", "hang", hang_s=600, processed=True)
+    assert bot.send()["text"] == "Which one?"
 
 
 # as a process

@@ -107,7 +107,7 @@ class BotSide:
         if fault is not None and fault.action == "html":
             return Outcome(HTMLResponse(_page(fault.status), fault.status), "a proxy's page")
         if fault is not None:
-            await self._hang(fault.hang_s)
+            await self._hang(fault)
             return Outcome(None, "cut")
         try:
             with self.world.lock:
@@ -132,7 +132,7 @@ class BotSide:
         if fault.action == "cut_after" or fault.processed:
             done = await self._process(request, method, params)
         if fault.action == "hang":
-            await _unless_gone(request, self._hang(fault.hang_s))
+            await _unless_gone(request, self._hang(fault))
             return done
         return Outcome(None, done.description)
 
@@ -148,14 +148,15 @@ class BotSide:
         except ApiError as error:
             return _refusal(error)
 
-    async def _hang(self, seconds: float) -> None:
+    async def _hang(self, fault: Fault) -> None:
         loop = asyncio.get_running_loop()
-        deadline, generation = loop.time() + seconds, self.world.faults.generation
-        while not self.world.closed and self.world.faults.generation == generation:
-            version = self.world.version
-            if (left := deadline - loop.time()) <= 0:
+        deadline = loop.time() + fault.hang_s
+        while True:
+            version = self.world.version  # it is read first: another thread may clear the faults at any time
+            left_s = deadline - loop.time()
+            if self.world.closed or self.world.faults.is_cleared(fault) or left_s <= 0:
                 return
-            await self.world.changed(version, left)
+            await self.world.changed(version, left_s)
 
 
 def _refusal(error: ApiError) -> Outcome:

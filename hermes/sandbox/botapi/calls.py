@@ -44,12 +44,16 @@ class Faults:
 
     def put(self, fault: Fault) -> None:
         """Queue a fault."""
-        self.waiting.append(fault)
+        self.waiting.append(replace(fault, generation=self.generation))
 
     def clear(self) -> None:
         """Remove all faults, and end the requests that hang."""
         self.waiting.clear()
         self.generation += 1
+
+    def is_cleared(self, fault: Fault) -> bool:
+        """Tell whether the faults were cleared after this one was put into the queue."""
+        return fault.generation != self.generation
 
     def await_poll(self) -> bool:
         """Tell whether a fault waits for getUpdates; then a held poll ends, so that the next one gets the fault."""
