@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ _COMMENTS = {
     "chat_id": "where questions go: your own id, or the (negative) id of a group",
     "users": "the ids of those who may answer",
     "url": "the database that all machines share",
+    "file": "below XDG_STATE_HOME; a listener that a hook starts does not know that variable",
     "enabled": "whether the phone may send prompts to your agents; /lock in the chat holds them",
 }
 _ASKED_HERE = re.compile(
@@ -90,7 +91,7 @@ def write(place: Path, changes: Changes, *, environ: Mapping[str, str]) -> bool:
         NotSaved: the disk refuses.
     """
     text = configuration.read_text(place)
-    wanted = edited(text, changes, place)
+    wanted = edited(text, replace(changes, opencode2_file=_opencode2_file(environ)), place)
     with _with_password(changes.store) as is_new:
         configuration.loads(wanted, place, environ=without_asked(environ))
         if wanted == text and not configuration.open_to_others(place):
@@ -128,7 +129,7 @@ def edited(text: str | None, changes: Changes, place: Path) -> str:
     """Return the text with the changes made and all else as it was; if it is None, a new text with comments.
 
     Raises:
-        ConfigError: the text is not TOML, or [telegram], [prompts] or [store] is not a table.
+        ConfigError: the text is not TOML, or [telegram], [prompts], [store] or [opencode2] is not a table.
     """
     telegram = _telegram(changes)
     fresh = FRESH if telegram else FRESH_AGENT
@@ -140,6 +141,9 @@ def edited(text: str | None, changes: Changes, place: Path) -> str:
             _change(_table(document, "store", place), _store(changes.store))
         if changes.prompts or (changes.prompts is False and "prompts" in document):
             _change(_table(document, "prompts", place), {"enabled": changes.prompts})
+        if changes.opencode2_file is not None:
+            table = _table(document, "opencode2", place)
+            _change(table, {"file": table.get("file", str(changes.opencode2_file))})
         return tomlkit.dumps(document)
     except TOMLKitError as error:
         raise ConfigError(
@@ -152,6 +156,17 @@ def _table(document: MutableMapping[str, Any], name: str, place: Path) -> Mutabl
     if not isinstance(table, MutableMapping):
         raise ConfigError(f"{place}, {name} is wrong; it must be a table [{name}].")
     return table
+
+
+def _opencode2_file(environ: Mapping[str, str]) -> Path | None:
+    """Return the file of OpenCode 2 if this shell has another folder for state than usual.
+
+    The listener that a hook starts has no variables of a shell. It would look in the usual folder, find no file there,
+    and take that for the proof that OpenCode 2 has ended.
+    """
+    folder = Path(environ.get("XDG_STATE_HOME", ""))
+    is_usual = folder == Path(environ.get("HOME", "/"), ".local", "state")
+    return None if is_usual or not folder.is_absolute() else folder / "opencode" / "service.json"
 
 
 def _telegram(changes: Changes) -> dict[str, Any]:

@@ -84,7 +84,10 @@ class StoreChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The new values of keys of [telegram], of [store], and of prompts.enabled; None leaves a key as it is."""
+    """The new values of keys of [telegram], [store], [prompts] and [opencode2]; None leaves a key as it is.
+
+    `opencode2_file` is only for a configuration that does not name that file.
+    """
 
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
@@ -94,6 +97,7 @@ class Changes:
     proxy: str | None = None
     prompts: bool | None = None
     store: StoreChange | None = None
+    opencode2_file: Path | None = None
 
 
 def checked(given: Given, *, environ: Mapping[str, str], stdin: TextIO) -> Given:

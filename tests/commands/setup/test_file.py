@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.commands.setup import file
 from hermes.commands.setup.given import Changes, StoreChange
+from hermes.config import reading
 from hermes.config.settings import AGENT_ONLY
 from hermes.errors import ConfigError
 
@@ -76,11 +78,13 @@ def test_a_token_and_its_file_are_never_both_there() -> None:
     assert tomllib.loads(file.edited(named, Changes(token=TOKEN), PLACE)) == tomllib.loads(text)
 
 
-@pytest.mark.parametrize("text", ["telegram = 3\n", "[[telegram]]\n", "[telegram\n", "prompts = 3\n", "[[prompts]]\n"])
+@pytest.mark.parametrize(
+    "text", ["telegram = 3\n", "[[telegram]]\n", "[telegram\n", "prompts = 3\n", "[[prompts]]\n", "opencode2 = 3\n"]
+)
 def test_what_cannot_be_changed_is_refused(text: str) -> None:
     """With the file's name, and what would be right."""
     with pytest.raises(ConfigError, match=r"/nowhere/config\.toml"):
-        file.edited(text, ALL, PLACE)
+        file.edited(text, replace(ALL, opencode2_file=Path("/state/service.json")), PLACE)
 
 
 def test_what_somebody_wrote_meanwhile_stays(tmp_path: Path) -> None:
@@ -102,6 +106,25 @@ def test_an_agent_only_machine_has_no_bot_yet(tmp_path: Path) -> None:
     assert (draft.config, draft.lacks) == (None, AGENT_ONLY)
     assert file.write(place, ALL, environ={})
     assert file.read(place, environ={}).config is not None
+
+
+def test_a_folder_for_state_of_this_shell_alone_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The listener that a hook starts finds the OpenCode 2 of this shell by that, and a file that is named stays."""
+    place = tmp_path / "config.toml"
+    state = tmp_path / "state" / "opencode" / "service.json"
+    assert file.write(place, ALL, environ={"HOME": "/home/ann", "XDG_STATE_HOME": str(tmp_path / "state")})
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert reading.load(place, environ={}).opencode2.file == state
+    assert not file.write(place, ALL, environ={"HOME": "/home/ann", "XDG_STATE_HOME": "/elsewhere"})
+    assert reading.load(place, environ={}).opencode2.file == state
+
+
+@pytest.mark.parametrize("folder", ["", "state", "/home/ann/.local/state"])
+def test_the_usual_folder_for_state_needs_no_word(folder: str, tmp_path: Path) -> None:
+    """Nor does one that is no full path: by the rule of XDG, that is as if there were none."""
+    place = tmp_path / "config.toml"
+    assert file.write(place, ALL, environ={"HOME": "/home/ann", "XDG_STATE_HOME": folder})
+    assert "opencode2" not in place.read_text()
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
