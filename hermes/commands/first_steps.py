@@ -18,7 +18,7 @@ from hermes.config import reading as configuration
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
 
-_AGENTS = ", ".join(agent.name for agent in installing.AGENTS)
+_AGENTS = [agent.name for agent in installing.AGENTS]
 
 PANEL = "First steps"
 
@@ -56,7 +56,12 @@ def setup(  # noqa: PLR0913 (one argument an option)
         list[int] | None, typer.Option(min=1, metavar="ID", help="Who may answer; once for each person.")
     ] = None,
     agent: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help=f"Connect this agent ({_AGENTS}); once for each.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Connect this agent ({', '.join(_AGENTS)}); once for each.",
+            autocompletion=lambda: _AGENTS,
+        ),
     ] = None,
     no_agents: Annotated[bool, typer.Option("--no-agents", help="Connect no agent.")] = False,
     prompts: Annotated[

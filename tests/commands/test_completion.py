@@ -73,6 +73,7 @@ def test_a_home_that_takes_no_completion_is_one_sentence(tmp_path: Path) -> None
         ("hermes ", "1", {"listen", "reap", "unlock", "status", "log", "hook", "install", "uninstall"}),
         ("hermes st", "1", {"status"}),
         ("hermes uninstall ", "2", {"opencode"}),
+        ("hermes setup --agent ", "3", {"opencode", "claude-code"}),
         ("hermes log --", "2", {"--config", "--since", "--last", "--json", "--help"}),
         ("hermes status --config ", "3", set()),
     ],
