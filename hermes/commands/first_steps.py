@@ -13,7 +13,7 @@ import typer
 from hermes import clock as clocks, disk
 from hermes.commands import install as installing
 from hermes.commands.loading import discard_log, shipped
-from hermes.commands.options import ConfigOption, TestClockOption
+from hermes.commands.options import ConfigOption, TestClockOption, chat_id, user_id
 from hermes.config import reading as configuration
 from hermes.errors import ConfigError
 from hermes.storage.postgres.address import Tls
@@ -51,9 +51,11 @@ def setup(  # noqa: PLR0913 (one argument an option)
     token_file: Annotated[
         str | None, typer.Option(metavar="FILE", help="A file that holds the bot's token; - is standard input.")
     ] = None,
-    chat: Annotated[int | None, typer.Option(metavar="ID", help="The chat that questions go to.")] = None,
+    chat: Annotated[
+        int | None, typer.Option(parser=chat_id, metavar="ID", help="The chat that questions go to.")
+    ] = None,
     user: Annotated[
-        list[int] | None, typer.Option(min=1, metavar="ID", help="Who may answer; once for each person.")
+        list[int] | None, typer.Option(parser=user_id, metavar="ID", help="Who may answer; once for each person.")
     ] = None,
     agent: Annotated[
         list[str] | None,

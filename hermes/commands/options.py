@@ -1,11 +1,31 @@
 """The options and arguments that several commands share."""
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from hermes.commands import install
+from hermes.errors import ConfigError
+
+_FOUND: Final = "Without --chat and --user, `hermes setup` in a terminal finds the ids by itself."
+
+
+def chat_id(text: str) -> int:
+    """Return the id that --chat gives. Raises ConfigError: it is no number."""
+    with suppress(ValueError):
+        return int(text)
+    raise ConfigError(f"--chat {text!r} is not the id of a chat: that is a number, below 0 for a group. {_FOUND}")
+
+
+def user_id(text: str) -> int:
+    """Return the id that --user gives. Raises ConfigError: it is no number above 0."""
+    with suppress(ValueError):
+        if (number := int(text)) > 0:
+            return number
+    raise ConfigError(f"--user {text!r} is not the id of a person: that is a number above 0. {_FOUND}")
+
 
 ConfigOption = Annotated[
     Path | None,

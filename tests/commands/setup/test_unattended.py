@@ -122,7 +122,22 @@ def test_who_is_named_twice_is_one_person(desk: Desk) -> None:
     assert configuration.load(desk.config, environ={}).telegram.users == (7, 5)
 
 
-@pytest.mark.parametrize(("chat", "user", "why"), [("0", "5", "--chat 0 is not a chat"), ("-4242", "0", "'--user'")])
+FOUND = "Without --chat and --user, `hermes setup` in a terminal finds the ids by itself."
+
+
+@pytest.mark.parametrize(
+    ("chat", "user", "why"),
+    [
+        ("0", "5", "--chat 0 is not a chat"),
+        (
+            "@team",
+            "5",
+            f"hermes: --chat '@team' is not the id of a chat: that is a number, below 0 for a group. {FOUND}",
+        ),
+        ("-4242", "0", f"hermes: --user '0' is not the id of a person: that is a number above 0. {FOUND}"),
+        ("-4242", "@ann", f"hermes: --user '@ann' is not the id of a person: that is a number above 0. {FOUND}"),
+    ],
+)
 def test_an_id_of_nobody_is_refused_at_once(desk: Desk, chat: str, user: str, why: str) -> None:
     """Not after all questions, as an error of a configuration that is not there yet."""
     options = ("--chat", chat, "--user", user, "--no-agents", "--no-service")
