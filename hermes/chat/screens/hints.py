@@ -265,11 +265,15 @@ EDITED_VOICE: Final = note(
     "An edit below a voice note changes nothing. To say something else, please send a new prompt."
 )
 """The answer to the edit of the text below a voice note, at any time."""
-OPEN_THE_LINK: Final = note(
-    "Almost there. Please scan the code that ", Span("hermes setup", "code"),
-    " shows on your computer, or open its link on this phone; then press Start again.",
-)  # fmt: skip
-"""The answer to a plain /start during `hermes setup`: the person has to open the link of the setup."""
+
+
+def open_the_link(*, in_group: bool) -> Screen:
+    """Return the answer to a plain /start during `hermes setup`, which waits for a person or, `in_group`, a group."""
+    then = "add me to the group." if in_group else "press Start again."
+    return note(
+        "Almost there. Please scan the code that ", Span("hermes setup", "code"),
+        f" shows on your computer, or open its link on this phone; then {then}",
+    )  # fmt: skip
 
 
 def connected(*, has_prompts: bool = False) -> Screen:

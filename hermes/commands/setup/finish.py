@@ -104,7 +104,8 @@ class Finish:
                 self._run(self._greeting(plan.bot.token, chat_id, has_prompts=has_prompts))
         except ChatError as error:
             self._failed(f"The bot cannot write to the chat {chat_id} ({error}).")
-            self._terminal.say(f"Open https://t.me/{name} and press Start, or add @{name} to the group.")
+            start = f"Open https://t.me/{name} and press Start."
+            self._terminal.say(start if chat_id > 0 else f"Add @{name} to the group.")
         else:
             self._terminal.done("Said hello in the chat.")
 

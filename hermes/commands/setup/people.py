@@ -172,19 +172,20 @@ class _Pairing:
         while True:
             try:
                 with self._terminal.waiting("Waiting…") as show:
-                    is_claim, shown = partial(self._is_claim, in_group), partial(self._show, show)
+                    is_claim, shown = partial(self._is_claim, in_group), partial(self._show, show, in_group)
                     return self._run(claimed(self._watch, code, is_claim=is_claim, shown=shown, now=self._now))
             except ChatRefused as error:
                 if not is_webhook(error):
                     raise
             self._remove_webhook()
 
-    def _show(self, show: Callable[[str], None], left_s: float, trouble: str) -> None:
+    def _show(self, show: Callable[[str], None], in_group: bool | None, left_s: float, trouble: str) -> None:
         """Show the time that is left; say each trouble once, above it."""
         if trouble and trouble != self._trouble:
             self._terminal.warn(f"{capital(trouble)}.")
         self._trouble = trouble
-        show(f"{'Trying again…' if trouble else 'Waiting for you to press Start…'} ({math.ceil(left_s / 60)} min left)")
+        waiting = f"Waiting for you to {'add the bot to the group' if in_group else 'press Start'}…"
+        show(f"{'Trying again…' if trouble else waiting} ({math.ceil(left_s / 60)} min left)")
 
     async def _is_claim(self, in_group: bool | None, heard: Heard, has_code: bool) -> bool:
         user = heard.text.user
@@ -196,10 +197,10 @@ class _Pairing:
             where = "in your private chat with the bot" if heard.group is not None else "in a group"
             self._terminal.warn(f"{user.name} (id {user.id}) opened the link, but not {where}.")
         else:
-            await self._mention(heard)
+            await self._mention(heard, in_group=bool(in_group))
         return False
 
-    async def _mention(self, heard: Heard) -> None:
+    async def _mention(self, heard: Heard, *, in_group: bool) -> None:
         """Say once that somebody wrote without the link; tell a person who pressed Start what to do instead."""
         user, started = heard.text.user, heard.group is None and is_start(heard.text.text)
         if (user.id, started) in self._mentioned or len(self._mentioned) > MENTIONED:
@@ -208,12 +209,13 @@ class _Pairing:
         if len(self._mentioned) > MENTIONED:
             self._terminal.warn("Others write to the bot as well, without the link; they get no answer.")
         elif started:
+            then = "add the bot to the group" if in_group else "press Start again"
             self._terminal.warn(
                 f"{user.name} (id {user.id}) pressed Start without the link. If that is you: scan the code above "
-                "with your phone, or open the link there, and press Start again."
+                f"with your phone, or open the link there, and {then}."
             )
             with suppress(ChatError):
-                await self._api.send(heard.text.chat_id, hints.OPEN_THE_LINK)
+                await self._api.send(heard.text.chat_id, hints.open_the_link(in_group=in_group))
         else:
             self._terminal.warn(f"{user.name} (id {user.id}) wrote to the bot without the link, and got no answer.")
 

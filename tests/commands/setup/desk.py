@@ -131,7 +131,7 @@ class Terminal:
 
     def link(self) -> tuple[str, str]:
         """Wait for a deep link: its parameter, and the code."""
-        self.sees("Waiting for you to press Start")
+        self.sees("Waiting for you to ")
         found = re.search(r"\?(start|startgroup)=([A-Za-z0-9_-]{22})", self.raw.decode("utf-8", "replace"))
         assert found is not None, self.screen()
         return found[1], found[2]

@@ -228,6 +228,24 @@ def test_a_group_and_the_people_in_it(desk: Desk) -> None:
     assert any("Connected." in text for text in desk.told(TEAM.id))
 
 
+def test_in_a_group_nobody_is_told_to_press_start(desk: Desk) -> None:
+    """A group has no such button: both ends say to add the bot to the group."""
+    with desk.setup("--no-agents", "--no-prompts", "--no-service", "--no-test") as terminal:
+        gives_token(terminal, desk)
+        terminal.answers("Use a group?", "y")
+        code = terminal.link()[1]
+        terminal.sees("Waiting for you to add the bot to the group…")
+        desk.write("/start")
+        terminal.sees("scan the code above with your phone, or open the link there, and add the bot to the group.")
+        assert "press Start" not in terminal.said()
+        desk.write(f"/start@hermes_demo_bot {code}", chat=TEAM.id)
+        terminal.answers("let Ann answer?", "y")
+        terminal.answers("May somebody else answer there, too?", "")
+        assert terminal.ends() == 0
+    (told,) = [text for text in desk.told() if "Almost there" in text]
+    assert told.endswith("or open its link on this phone; then add me to the group.")
+
+
 def test_an_agent_is_connected_only_where_it_is(desk: Desk) -> None:
     """Without one on the PATH the setup says which it knows, and goes on."""
     with desk.setup("--no-prompts", "--no-service", "--no-test") as terminal:

@@ -329,4 +329,5 @@ def test_a_chat_that_the_bot_may_not_write_to(desk: Desk) -> None:
         terminal.answers("Keep this bot?", "")
         assert terminal.ends() == 1
         assert "The bot cannot write to the chat -99" in terminal.said()
+        assert "Add @hermes_demo_bot to the group." in terminal.said()
         assert "Saved, but not all of it works yet" in terminal.said()
