@@ -134,7 +134,10 @@ class Connecting:
     def of_person(self) -> ChosenDatabase:
         """Return the database whose URL and password a person types. Raises HermesError: the person gave up."""
         while True:
-            url = self._terminal.line("The URL of the database (postgresql://USER@HOST/DATABASE):", option=_URL)
+            question = "The URL of the database (postgresql://USER@HOST/DATABASE; Enter for none):"
+            url = self._terminal.line(question, option=_URL)
+            if not url:
+                raise HermesError(_GAVE_UP)
             if wrong := self._wrong(url):
                 self._terminal.warn(f"That URL {wrong}.")
                 self._terminal.say(_FORM)

@@ -156,6 +156,19 @@ def test_who_mistypes_is_asked_again(desk: Desk, database: Database) -> None:
     assert database.ask("SELECT to_regnamespace('hermes')") == [(None,)]
 
 
+def test_an_empty_line_leaves_the_question_about_the_database(desk: Desk) -> None:
+    """A person may have no database yet: the question says so, and all else is set up."""
+    before = desk.has_config()
+    with desk.terminal(desk.command("--no-agents", "--no-prompts", "--no-service", "--no-test")) as terminal:
+        terminal.answers("Keep this bot?", "")
+        terminal.answers("Keep this?", "")
+        terminal.answers("more than one machine?", "y")
+        terminal.answers("The URL of the database (postgresql://USER@HOST/DATABASE; Enter for none):", "")
+        assert terminal.ends() == 0
+        assert "No database was connected. All else is set up for this machine alone" in terminal.said()
+    assert (desk.config.read_bytes(), desk.left()) == (before, ["config.toml"])
+
+
 def test_a_database_that_is_there_is_named_and_not_asked_for(desk: Desk, database: Database) -> None:
     """Nothing changes with Enter alone."""
     has_database(desk, database)
