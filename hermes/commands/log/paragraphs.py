@@ -21,7 +21,7 @@ _PROOFS: dict[Proof, str] = {
     "": "",
     "record": "seen in the agent's own record",
     "event": "the agent's server said so",
-    "plugin": "the agent's plugin said so",
+    "plugin": "the program that asked said so",
     "list": "the agent no longer asks for it",
     "accepted": "the agent took it, and shows no record of it",
     "receipt": "handed over to the program",

@@ -116,11 +116,11 @@ ENDS = [
     ),
     (
         ended(an_ask(), "answered_at_desk", answers=(("PostgreSQL",),), reason="timer", proof="plugin"),
-        ["✓ “PostgreSQL”", "  by the agent's own timer, after 2 min, the agent's plugin said so"],
+        ["✓ “PostgreSQL”", "  by the agent's own timer, after 2 min, the program that asked said so"],
     ),
     (
         ended(an_ask(), "rejected_at_desk", proof="plugin"),
-        ["✗ dismissed", "  at the computer, after 2 min, the agent's plugin said so"],
+        ["✗ dismissed", "  at the computer, after 2 min, the program that asked said so"],
     ),
     (
         ended(an_ask(decision=replace(SQLITE, by=None)), "expired", proof="record"),
