@@ -251,6 +251,10 @@ ONLY_WORDS: Final = note(
     "I can take words, and the pictures and files that the agent takes. Please type your prompt, or send one of these."
 )
 """The answer to a sticker, a place or a contact for a session."""
+WORDS_BEHIND_NEW: Final = note(
+    "I did not use the words behind /new. Please choose a project first, then send them without /new."
+)
+"""The answer to /new with a prompt behind it: nobody has said yet in which project the session begins."""
 NOT_BEGUN: Final = note("That session has not begun yet. Please write this again when it has.")
 """The answer to a reply to a prompt whose new session does not exist yet."""
 EDITED_TOO_LATE: Final = note(

@@ -160,13 +160,13 @@ class Commands:
         return True
 
     async def _answer_about_sessions(self, name: str, words: str, text: Text) -> Screen | None:
-        """Return the answer; None if it comes later."""
+        """Return the answer; None if only a list comes, which is made later."""
         if not self._files.prompts.is_on:
             return hints.prompts_off(self._messenger.machine)
         if name == "get":
             return await self._files.want(words, text)
         await self._cards.want(name, text)
-        return None
+        return hints.WORDS_BEHIND_NEW if name == "new" and words else None
 
     async def _answer(self, name: str, text: Text) -> Screen:
         match name:

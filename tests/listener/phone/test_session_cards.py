@@ -251,6 +251,18 @@ async def test_new_begins_a_session_in_a_project(desk: Desked) -> None:
     assert len(desk.desk.sessions) == 4
 
 
+async def test_words_behind_new_are_not_dropped_in_silence(desk: Desked) -> None:
+    """A reply says that they are not used; the list comes as without them, and a bare /new has no such reply."""
+    desk.desk.session("One", "/home/dev/shop")
+    shown = await listed(desk, "/new fix the tests")
+    assert labels(shown) == ["shop"]
+    said = await desk.home.person.sees("I did not use the words behind /new.")
+    assert said.reply_to == shown.reply_to
+    assert not desk.prompts()
+    await listed(desk, "/new ")
+    assert len([one for one in desk.home.person.shown() if "behind /new" in one.text]) == 1
+
+
 async def test_a_session_that_is_slow_to_begin_waits_for_no_turn(desk: Desked) -> None:
     """There is none yet."""
     desk.desk.session("One", "/home/dev/shop")
