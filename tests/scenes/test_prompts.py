@@ -146,7 +146,7 @@ def test_commands_of_the_project(prompted: Stage, opencode: OpenCode, own_projec
     prompted.phone.write("/run build", reply_to=notice)
     prompted.asked("“build” runs a shell")
     prompted.phone.write("/run greet `touch pwned`", reply_to=notice)
-    prompted.asked("must not contain a backtick")
+    prompted.ended("must not contain a backtick")
     assert len(received(opencode, session)) == before
     prompted.phone.write("/run greet Ada Bob Cleo", reply_to=notice)
     prompted.ended("Hi.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hermes.chat.screens.buttons import LIMITS, Button, of_record
@@ -12,6 +13,7 @@ from hermes.chat.screens.unseen import seen
 from hermes.core import prompt_files, prompts
 from hermes.model.actions import Address, Back, SendAgain, SendHeard, SendNow, StopTurn, Withdraw
 from hermes.model.prompt import Prompt, Target
+from hermes.model.prompt_events import Addressed
 
 _TITLE: Final = 60
 _LOOKED_AT: Final = 600
@@ -130,10 +132,16 @@ def _said(prompt: Prompt, now_s: float) -> _Said:
         case "stopped":
             return line(f"⏹ Stopped{_took(prompt, now_s)}"), []
         case "failed":
-            words, again = passage(prompt.reason, _WHY), of_record(prompt.id, "🔁 Send again", SendAgain())
-            return line("❌ ", "" if prompt.tries else "Not sent: ", words), [again]
+            again = [] if _is_in_vain(prompt) else [of_record(prompt.id, "🔁 Send again", SendAgain())]
+            return line("❌ ", "" if prompt.tries else "Not sent: ", passage(prompt.reason, _WHY)), again
         case _:
             return line(*_cancelled(prompt)), []
+
+
+def _is_in_vain(prompt: Prompt) -> bool:
+    """Tell whether another try fails at once, whatever the agent says: for its text, or for its files."""
+    fresh = replace(prompt, phase="unaddressed", due_s=None)
+    return prompt.target is not None and prompts.is_over(prompts.step(fresh, Addressed(prompt.asked_s, prompt.target)))
 
 
 def _cancelled(prompt: Prompt) -> tuple[str | Span, ...]:

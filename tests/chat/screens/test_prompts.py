@@ -14,6 +14,7 @@ from hermes.chat.screens.hints import TORN
 from hermes.chat.screens.prompts import prompt_line, title
 from hermes.chat.screens.unseen import seen
 from hermes.core import prompts
+from hermes.core.prompt_files import MOST_BYTES
 from hermes.core.prompts import STARTS_S
 from hermes.model.actions import Address, Back, SendAgain, SendNow, StopTurn, Withdraw
 from hermes.model.ask import Source
@@ -31,6 +32,7 @@ TARGET = Target(SOURCE, "OpenCode", CAN)
 PHASES: tuple[PromptPhase, ...] = get_args(PromptPhase)
 STOPS: tuple[StopPhase, ...] = get_args(StopPhase)
 OURS = re.compile(r"(?<!/)\b(desk|entry|ask|gone|route|callback|session expired|anew)\b", re.IGNORECASE)
+FILES = replace(CAN, files=("picture", "pdf", "text"))
 WHERE = "shop-api · Fix login flow · OpenCode on laptop"
 
 
@@ -118,6 +120,43 @@ TRIED: dict[str, Any] = {"tries": 1, "tried_s": ASKED_S, "began_s": ASKED_S}
 def test_each_phase_is_said_in_plain_words(given_: Prompt, passed_s: float, said: str) -> None:
     """With the buttons for what a person can do then, and the origin below."""
     assert shown(prompt_line(given_, ASKED_S + passed_s)) == said.format(WHERE)
+
+
+PLAIN = replace(TARGET, can=PromptAbilities())
+CLIP = File("f3", name="clip.mp4", mime="video/mp4")
+LARGE = replace(PICTURE, size=MOST_BYTES + 1)
+
+
+@pytest.mark.parametrize(
+    "in_vain",
+    [
+        prompt("failed", "/run"),
+        prompt("failed", "/run build `id`"),
+        prompt("failed", "/run build", target=PLAIN),
+        prompt("failed", parts=(Part(5, "", file=PICTURE),), target=PLAIN),
+        prompt("failed", parts=(Part(5, "", file=LARGE),), target=replace(TARGET, can=FILES)),
+        prompt("failed", parts=(Part(5, "", file=CLIP),), target=replace(TARGET, can=FILES)),
+    ],
+)
+def test_a_prompt_that_would_fail_in_the_same_way_is_not_offered_again(in_vain: Prompt) -> None:
+    """Its text lacks something, or its agent does not take that, or its files."""
+    said = prompt_line(replace(in_vain, reason="it cannot be sent"), ASKED_S + 1)
+    assert shown(said) == f"❌ Not sent: it cannot be sent\n{WHERE}"
+
+
+@pytest.mark.parametrize(
+    "hopeful",
+    [
+        prompt("failed", "/run build"),
+        prompt("failed", parts=(Part(5, "", file=replace(PICTURE, is_here=True)),), target=replace(TARGET, can=FILES)),
+        prompt("failed", parts=(Part(5, "Fix it", file=VOICE),), target=PLAIN),
+        prompt("failed", due_s=ASKED_S + 2),
+    ],
+)
+def test_a_prompt_that_may_be_taken_the_next_time_is_offered_again(hopeful: Prompt) -> None:
+    """A command may be made at the computer, a model chosen that takes pictures, or a program be mended."""
+    said = prompt_line(replace(hopeful, reason="not now"), ASKED_S + 1)
+    assert shown(said) == f"❌ Not sent: not now\n{WHERE}\n[ 🔁 Send again ]"
 
 
 @pytest.mark.parametrize(

@@ -602,7 +602,7 @@ async def test_a_text_whose_parts_are_no_prompt_fails_although_the_last_one_is_s
     desk.home.person.write("/run deploy " + LONG[:4084], to=shown)
     desk.home.person.write("`date`", to=shown)
     await desk.phase("failed")
-    await desk.home.person.sees("❌ Not sent", buttons=True)
+    await desk.home.person.sees("❌ Not sent: the arguments of a command must not contain a backtick", buttons=False)
     assert not desk.desk.received
 
 
