@@ -61,7 +61,7 @@ class EitherServer:
         """Return the way of prompts to the version that answers: a 1 would know no session of a 2."""
         if not self._has_connected:
             await self.connect()
-        return self._now.prompts
+        return await self._now.way()
 
     async def listen(self) -> AsyncGenerator[Connected | Heard | Disposed, None]:
         """Connect to the version that answers, and yield what the events tell until the stream breaks."""

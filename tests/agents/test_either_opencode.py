@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 
 from hermes.agents.either_opencode import EitherServer
@@ -87,6 +88,31 @@ async def test_an_opencode_1_is_found_out_too() -> None:
             assert server.agent == "opencode"
             here = Source("opencode", "m", session_id, directory=HERE, server="oc")
             assert (await (await server.way()).look(here, "")).session == "idle"
+
+
+async def test_a_server_whose_stream_broke_is_asked_for_its_health_first() -> None:
+    """OpenCode 1.18.33 never answers a request that comes before it is ready: a look would wait half a minute."""
+    asked: list[tuple[str, float]] = []
+    here = Source("opencode", "m", "ses_1", directory=HERE, server="oc")
+
+    def answered(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.path, max(request.extensions["timeout"].values())))
+        if is_ready and request.url.path == "/global/health":
+            return httpx.Response(200, json={"healthy": True, "version": "1.18.33"})
+        if is_ready:
+            return httpx.Response(200, headers={"content-type": "text/event-stream"})
+        raise httpx.ReadTimeout("swallowed")
+
+    first = OpenCodeServer(Api("oc", "http://oc.test", transport=httpx.MockTransport(answered)), machine="m")
+    second = OpenCode2Server("oc", at(Address("http://oc.test")), machine="m")
+    async with aclosing(EitherServer(first, second)) as server:
+        is_ready = True
+        assert [told async for told in server.listen()] == []
+        is_ready = False
+        asked.clear()
+        with pytest.raises(AgentAway):
+            await (await server.way()).look(here, "")
+    assert asked == [("/global/health", 1)]
 
 
 async def test_a_prompt_waits_for_a_server_that_does_not_answer() -> None:

@@ -74,6 +74,8 @@ class OpenCodeServer(Client):
         await self.api.aclose()
 
     async def way(self) -> PromptWay:
+        if self._version is None:  # nothing is connected, and the server may not be ready yet
+            await self.health()
         return self.prompts
 
     # version, directories and pending asks
@@ -361,6 +363,7 @@ class OpenCodeServer(Client):
                         yield one
                         self._living.is_read = True
         finally:
+            self._version = None  # another one may start there
             self._living.forget()
             self._beginnings.forget()
 
