@@ -43,8 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     go to three, by their files.
     Files are played in no order: those that mostly wait stand beside those that mostly work.
     Of the older version `make test` plays the gotchas and one story of each file, of the demo's page in a real browser
-    those marked as stories, and of each other agent what is not marked `nightly`: that mark is for scenes that take
-    long, and show a variant or a rare trouble. `make nightly` plays all.
+    those marked as stories, and of all else what is not marked `nightly`: that mark is for tests that take long, and
+    show a variant or a rare trouble. `make nightly` plays all.
     """
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()) and item.get_closest_marker("story") is None:

@@ -92,6 +92,7 @@ def test_nothing_is_lost_in_the_newer_kinds_of_trouble(kind: str) -> None:
     assert {kind for outcome in outcomes for kind in outcome.faults} - {STALLED} == {kind}
 
 
+@pytest.mark.nightly
 @ONE_AT_A_TIME
 @pytest.mark.timeout(1200)
 def test_time_runs_out_rightly_in_trouble() -> None:
@@ -107,6 +108,7 @@ def test_time_runs_out_rightly_in_trouble() -> None:
     pytest.fail("nothing ever expires")
 
 
+@pytest.mark.nightly
 def test_nothing_is_lost_with_the_real_one(opencode_version: str) -> None:
     """A round with a real OpenCode holds, too."""
     assert violations(played(3, [0], opencode_version)) == []

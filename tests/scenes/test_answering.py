@@ -208,6 +208,7 @@ def test_picks_and_text_go_out_together(connected: Stage, opencode: OpenCode, pr
     connected.over()
 
 
+@pytest.mark.nightly
 def test_no_free_text_where_the_agent_takes_none(
     stage: Stage, private_opencode: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:

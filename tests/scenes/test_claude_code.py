@@ -198,6 +198,7 @@ def test_picks_and_typed_words_reach_the_model(stage: Stage, desk: Any, received
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_stopped_agent_gets_the_answer_when_it_goes_on(stage: Stage, desk: Any, received: Any) -> None:
     """As after Ctrl-Z: until then the answer is on its way, and nobody says that it came too late."""
     claude = desk(asks(DATABASE))
@@ -232,10 +233,13 @@ def test_what_is_answered_at_the_desk_closes_on_the_phone(stage: Stage, desk: An
 @pytest.mark.parametrize(
     ("button", "sure", "told", "end"),
     [
-        ("✋ Refuse", "Yes, refuse", _NO, "✋ Refused"),
-        ("⏭ Skip", "Yes", "The user did not answer the questions.", "⏭ Skipped"),
+        pytest.param("✋ Refuse", "Yes, refuse", _NO, "✋ Refused", id="refuse"),
+        pytest.param(
+            *("⏭ Skip", "Yes", "The user did not answer the questions.", "⏭ Skipped"),
+            marks=pytest.mark.nightly,
+            id="skip",
+        ),
     ],
-    ids=["refuse", "skip"],
 )
 def test_a_refusal_and_a_skip_let_it_go_on(
     button: str, sure: str, told: str, end: str, stage: Stage, desk: Any, received: Any
@@ -266,7 +270,9 @@ def test_chatting_about_it_closes_the_question(stage: Stage, desk: Any, received
     no_hook_waits(stage)
 
 
-@pytest.mark.parametrize("how", ["esc", "killed", "closed"])
+@pytest.mark.parametrize(
+    "how", ["esc", *(pytest.param(how, marks=pytest.mark.nightly) for how in ("killed", "closed"))]
+)
 def test_an_agent_that_gives_up_closes_its_question(how: str, stage: Stage, desk: Any) -> None:
     """Esc at the dialog, kill -9, the end of its terminal."""
     claude = desk(asks(DATABASE))

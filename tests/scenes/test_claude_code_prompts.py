@@ -211,6 +211,7 @@ def test_a_session_after_clear_gets_nothing_of_the_one_before(stage: Stage, desk
     assert messages.turns("fresh") == 1
 
 
+@pytest.mark.nightly
 def test_an_interrupted_turn_leaves_the_session_idle(
     stage: Stage, home: Home, desk: Any, messages: MessagesModel
 ) -> None:
@@ -257,7 +258,9 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "deleted"])
+@pytest.mark.parametrize(
+    "there", [pytest.param(True, id="there"), pytest.param(False, id="deleted", marks=pytest.mark.nightly)]
+)
 def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: Stage, home: Home, desk: Any) -> None:
     """So that a Stop hook that sends the agent on does not let the phone ring each time; a deleted one comes again."""
     stage.stop()
@@ -276,6 +279,7 @@ def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: St
     assert (told.message_id == notice.message_id) is there
 
 
+@pytest.mark.nightly
 def test_the_result_of_a_background_task_is_told(stage: Stage, home: Home, desk: Any) -> None:
     """Claude Code ends its turn, and begins one by itself when the task has ended: that goes on with the first."""
     stage.stop()
@@ -343,6 +347,7 @@ def test_what_is_typed_ahead_has_a_beginning(stage: Stage, desk: Any) -> None:
     stage.ended("Took it.")
 
 
+@pytest.mark.nightly
 def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, messages: MessagesModel) -> None:
     """Its session is resumed: it waits for the phone, and takes the prompt."""
     claude = desk({"text": "Both tests pass now."})
@@ -416,6 +421,7 @@ def test_with_prompts_off_no_hook_waits(stage: Stage, home: Home, desk: Any) -> 
     assert not hooks_of(claude.proc.pid)
 
 
+@pytest.mark.nightly
 def test_a_session_is_named_by_its_title(stage: Stage, home: Home, desk: Any) -> None:
     """First by the one that Claude Code made, then by the one that its person gave it; a question has it, too."""
     home.extra["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] = ""

@@ -105,6 +105,7 @@ def test_a_call_is_found_among_equal_questions_of_its_session(
     assert len(stage.phone.shown()) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("args", "end"),
     [
@@ -113,8 +114,8 @@ def test_a_call_is_found_among_equal_questions_of_its_session(
             "its call never became a request",
             id="no header",
         ),
-        pytest.param({"questions": "none"}, "put it into", id="no list", marks=pytest.mark.nightly),
-        pytest.param({}, "put it into", id="nothing", marks=pytest.mark.nightly),
+        pytest.param({"questions": "none"}, "put it into", id="no list"),
+        pytest.param({}, "put it into", id="nothing"),
     ],
 )
 def test_a_call_that_never_becomes_a_question_is_not_posted(

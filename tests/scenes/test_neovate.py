@@ -158,7 +158,9 @@ def test_a_question_that_ran_out_of_time_stays_at_the_desk(stage: Stage, desk: A
     stage.over()
 
 
-@pytest.mark.parametrize("how", ["killed", "ended", "destroyed"])
+@pytest.mark.parametrize(
+    "how", ["killed", *(pytest.param(how, marks=pytest.mark.nightly) for how in ("ended", "destroyed"))]
+)
 def test_an_agent_that_is_gone_leaves_no_question(stage: Stage, desk: Any, how: str) -> None:
     """`kill -9`, SIGTERM, or the end of its session alone: the hook leaves, and the phone says so."""
     terminal = desk([DATABASE])

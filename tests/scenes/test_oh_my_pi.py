@@ -213,6 +213,7 @@ def test_a_killed_agent_leaves_no_question(stage: Stage, desk: Any) -> None:
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_subagent_that_ends_takes_no_question_of_another_with_it(home: Home, stage: Stage, desk: Any) -> None:
     """It is a session of the same process, and is parked minutes after its work: the phone can answer after that."""
     settings = SETTINGS | {"task": {"agentIdleTtlMs": 1000}, "async": {"enabled": False}}
@@ -241,6 +242,7 @@ def test_a_question_that_ran_out_of_time_stays_at_the_desk(stage: Stage, desk: A
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_timer_takes_what_its_own_would(stage: Stage, desk: Any, received: Any) -> None:
     """`recommended`: what is marked, else the first; the model is told that nobody chose it."""
     stage.stop()
@@ -263,6 +265,7 @@ def test_its_own_timer_is_no_answer_of_a_person(home: Home, stage: Stage, desk: 
     stage.over()
 
 
+@pytest.mark.nightly
 def test_without_hermes_the_dialog_goes_on_alone(home: Home, stage: Stage, desk: Any, received: Any) -> None:
     """Its Python is gone: nothing of it is seen or felt."""
     place = install.PLUGIN.path(home.environ())
@@ -296,6 +299,7 @@ def test_without_a_terminal_it_asks_on_the_phone_alone(
     stage.over()
 
 
+@pytest.mark.nightly
 def test_a_no_without_a_terminal_ends_the_run(
     home: Home, stage: Stage, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:
@@ -311,6 +315,7 @@ def test_a_no_without_a_terminal_ends_the_run(
     assert model.turns(request.node.name) == 1
 
 
+@pytest.mark.nightly
 def test_without_that_option_nothing_is_registered(
     home: Home, model: ScriptedModel, request: pytest.FixtureRequest
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_prompt_waits_for_the_turn_that_runs_and_stop_ends_it(stage: Stage, de
     assert model.turns("queued") == 1
 
 
+@pytest.mark.nightly
 def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, model: ScriptedModel) -> None:
     """Its session is resumed: it waits for the phone, and takes the prompt."""
     terminal = desk({"text": "Both tests pass now."})
@@ -118,6 +119,7 @@ def test_a_killed_turn_holds_up_nothing(stage: Stage, home: Home, desk: Any, mod
     assert model.turns("after-kill") == 1
 
 
+@pytest.mark.nightly
 def test_a_new_session_gets_nothing_of_the_one_before(stage: Stage, desk: Any, model: ScriptedModel) -> None:
     """After `/new` the hook waits in the new session alone."""
     terminal = desk({"text": "Both tests pass now."})
@@ -184,6 +186,7 @@ def test_an_interrupted_turn_leaves_the_session_idle(stage: Stage, desk: Any) ->
     stage.ended("Tested it.")
 
 
+@pytest.mark.nightly
 def test_an_answer_after_which_the_session_is_summed_up_is_told(stage: Stage, desk: Any) -> None:
     """oh-my-pi says then that it goes on, and does not; or ends at once if too little could be left out."""
     desk({"text": "Both tests pass now.", "tokens": 95_000})
@@ -219,6 +222,7 @@ def test_what_is_typed_behind_an_answer_is_the_next_turn(stage: Stage, desk: Any
     stage.ended("Renamed it.")
 
 
+@pytest.mark.nightly
 def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage: Stage, desk: Any) -> None:
     """The answer that stands there is told first."""
     terminal = wait_for_a_job(stage, desk, "job-typed")
@@ -227,6 +231,7 @@ def test_what_is_typed_while_a_job_runs_in_the_background_is_the_next_turn(stage
     stage.ended("✅ Done")
 
 
+@pytest.mark.nightly
 def test_a_stop_while_a_job_runs_in_the_background_tells_the_answer(stage: Stage, desk: Any) -> None:
     """oh-my-pi has nothing to stop then."""
     wait_for_a_job(stage, desk, "job-stopped")

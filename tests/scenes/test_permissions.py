@@ -313,11 +313,13 @@ def test_a_lost_phone_is_locked(start: Callable[..., Guarded]) -> None:
 @pytest.mark.parametrize(
     ("way", "moment"),
     [
-        ("server", "open"),
         ("server", "sending"),
         ("plugin", "sending"),
-        *(pytest.param("server", moment, marks=pytest.mark.nightly) for moment in ("armed", "sure")),
-        *(pytest.param("plugin", moment, marks=pytest.mark.nightly) for moment in ("open", "armed", "sure")),
+        *(
+            pytest.param(way, moment, marks=pytest.mark.nightly)
+            for way in ("server", "plugin")
+            for moment in ("open", "armed", "sure")
+        ),
     ],
     indirect=["way"],
 )

@@ -429,6 +429,7 @@ def test_a_frozen_opencode_without_a_port_gets_the_answer_when_it_is_back(
     listening.over()
 
 
+@pytest.mark.nightly
 def test_an_opencode_that_dies_with_the_answer_unread(
     listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:
@@ -525,7 +526,8 @@ def test_a_repositorys_own_modules_are_not_executed(
 # --- the other engine -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", ["plugin", pytest.param("server", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("way", ["plugin", "server"])
 def test_a_question_of_the_second_engine_is_for_the_computer(
     way: str, stage: Stage, desk: Home, private_opencode: Callable[..., OpenCode]
 ) -> None:

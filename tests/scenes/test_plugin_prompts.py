@@ -199,7 +199,8 @@ def test_two_terminals_get_each_its_own(
     assert_once(model, text)
 
 
-@pytest.mark.parametrize("thawed", [pytest.param("before", marks=pytest.mark.nightly), "after"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("thawed", ["before", "after"])
 def test_a_listener_that_is_killed_while_it_sends_doubles_nothing(
     thawed: str,
     prompting: Stage,

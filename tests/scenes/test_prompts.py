@@ -253,7 +253,9 @@ def test_a_model_that_does_not_exist_is_told(prompted: Stage, opencode: OpenCode
 
 
 @NEWEST
-@pytest.mark.parametrize("phase", ["queued", "sending", "running"])
+@pytest.mark.parametrize(
+    "phase", ["sending", *(pytest.param(phase, marks=pytest.mark.nightly) for phase in ("queued", "running"))]
+)
 def test_a_listener_that_is_killed_sends_each_prompt_once(
     prompted: Stage, opencode: OpenCode, project: Path, phase: str
 ) -> None:

@@ -181,11 +181,8 @@ def desk(phone: Phone, home: Home) -> Home:
 # a server; nobody uses its port but the test
 
 
-@pytest.mark.parametrize(
-    "password",
-    # `make test` has an open server in all tests of questions around this one.
-    [pytest.param(None, id="open", marks=pytest.mark.nightly), pytest.param("pässwörd", id="with a password")],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("password", [None, "pässwörd"], ids=["open", "with a password"])
 def test_questions_of_two_directories_are_answered_without_a_port(
     desk: Home,
     phone: Phone,
@@ -379,6 +376,7 @@ def test_a_killed_opencode_leaves_no_waiter_and_says_so(desk: Home, phone: Phone
     phone.wait_no_waiter(request["id"])
 
 
+@pytest.mark.nightly
 def test_a_dispose_keeps_the_other_directorys_waiter_and_tells_what_vanished(
     desk: Home, phone: Phone, private_opencode: Starts, model: ScriptedModel
 ) -> None:
@@ -430,6 +428,7 @@ def _script(steps: Sequence[Json]) -> str:
     return f"SCRIPT {json.dumps(list(steps))}"
 
 
+@pytest.mark.nightly
 def test_two_copies_of_the_plugin_double_nothing(desk: Home, phone: Phone, private_opencode: Starts) -> None:
     """One in the user's folder, one of another name in the project's."""
     directory = desk.project("copied")

@@ -89,7 +89,9 @@ def asked_by_plugin(url: str) -> None:
     until(lambda: "Port 8080" in str(seen(url)["messages"]), PATIENCE_S, "the question of the plugin")
 
 
-@pytest.mark.parametrize("end", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "end", ["SIGINT", *(pytest.param(end, marks=pytest.mark.nightly) for end in ("SIGTERM", "SIGHUP"))]
+)
 def test_the_end_leaves_nothing(end: str, demo: Callable[..., Proc], tmp_path: Path) -> None:
     """After Ctrl-C or with its terminal nothing of it is left: process, folder, lock, socket; nor a complaint."""
     proc = demo()

@@ -125,7 +125,7 @@ def test_a_service_that_runs_takes_in_what_was_changed(desk: Desk) -> None:
     assert desk.systemd_did() == STARTED_ANEW
 
 
-@pytest.mark.parametrize("ours", [True, False])
+@pytest.mark.parametrize("ours", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_service_is_brought_back_as_it_is(desk: Desk, *, ours: bool) -> None:
     """Copied by hand or for another configuration, with settings in the shell, after Ctrl-C: nothing is written."""
     desk.has_systemd()
@@ -193,7 +193,7 @@ def test_a_service_of_another_configuration_is_left_alone(desk: Desk) -> None:
     assert "Saved, but nothing listens yet" in said
 
 
-@pytest.mark.parametrize("until_idle", [True, False])
+@pytest.mark.parametrize("until_idle", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_listener_comes_back_as_it_was(desk: Desk, *, until_idle: bool) -> None:
     """One that stays for good is not replaced by one that leaves when it is idle."""
     desk.has_config()

@@ -200,6 +200,7 @@ def with_password(desk: Desk, password: str) -> list[str]:
     return ["--store-password-file", str(file)]
 
 
+@pytest.mark.nightly
 def test_who_cannot_join_is_told_why(desk: Desk, other: Desk, database: Database) -> None:
     """One sentence each, and nothing is written."""
     has_database(desk, database)
@@ -230,6 +231,7 @@ def test_who_cannot_join_is_told_why(desk: Desk, other: Desk, database: Database
     assert other.left() == []
 
 
+@pytest.mark.nightly
 def test_a_server_with_an_authority_of_its_own(desk: Desk, postgres_programs: Path) -> None:
     """Its certificate is proved by setup, and by the listener."""
     before = desk.has_config()
@@ -339,6 +341,7 @@ def test_a_machine_joins_unattended(desk: Desk, other: Desk, database: Database)
     assert other.left() == ["config.toml"]
 
 
+@pytest.mark.nightly
 def test_a_joined_machine_that_gets_the_token_needs_the_owner(desk: Desk, other: Desk, database: Database) -> None:
     """Its own user of the database may not bring questions to the phone, nor lock it; with the owner's, it can."""
     has_database(desk, database)
@@ -392,6 +395,7 @@ def test_what_cannot_be_moved_is_told(desk: Desk, database: Database) -> None:
     assert (pending / "aaaa2222.json").read_text() == "{"
 
 
+@pytest.mark.nightly
 def test_who_goes_to_another_database_hears_what_stays_in_the_one_before(
     desk: Desk, database: Database, postgres: Server
 ) -> None:
@@ -440,7 +444,9 @@ def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database:
         assert person.ends() == 0
 
 
-@pytest.mark.parametrize("is_named", [False, True], ids=["kept", "named again"])
+@pytest.mark.parametrize(
+    "is_named", [pytest.param(False, id="kept"), pytest.param(True, id="named again", marks=pytest.mark.nightly)]
+)
 def test_who_takes_another_bot_hears_what_stays_with_the_one_before(
     desk: Desk, database: Database, *, is_named: bool
 ) -> None:

@@ -218,7 +218,7 @@ def test_prompts_where_no_service_can_run(desk: Desk) -> None:
     assert "Let `hermes listen` run all the time" in said
 
 
-@pytest.mark.parametrize("until_idle", [True, False])
+@pytest.mark.parametrize("until_idle", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_listener_that_stays_is_enough(desk: Desk, *, until_idle: bool) -> None:
     """It is started again with the new settings; one that leaves when it is idle is not enough."""
     desk.has_config()
