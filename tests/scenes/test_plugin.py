@@ -429,7 +429,6 @@ def test_a_frozen_opencode_without_a_port_gets_the_answer_when_it_is_back(
     listening.over()
 
 
-@pytest.mark.nightly
 def test_an_opencode_that_dies_with_the_answer_unread(
     listening: Stage, desk: Home, private_opencode: Callable[..., OpenCode], model: ScriptedModel
 ) -> None:
