@@ -28,8 +28,9 @@ TINY: Final = Effort(
 )  # fmt: skip
 WITH_OPENCODE: Final = ("opencode", "permission", "plugin", "prompt")
 _NEEDS_OPENCODE: Final = (pytest.mark.scene, pytest.mark.xdist_group("opencode-1.18.33"), pytest.mark.nightly)
-MARKS: Final = dict.fromkeys(WITH_OPENCODE, _NEEDS_OPENCODE) | {"machines": (pytest.mark.nightly,)}
-"""The groups that are marked take half a minute each, even in their smallest form."""
+_LONG: Final = ("burst", "idle", "machines", "opencode2", "start")
+MARKS: Final = dict.fromkeys(WITH_OPENCODE, _NEEDS_OPENCODE) | dict.fromkeys(_LONG, (pytest.mark.nightly,))
+"""The groups that are marked take seconds each, most of them half a minute, even in their smallest form."""
 SPEED: Final = Figure("the speed of a test", "ms", 8.0)
 
 

@@ -220,7 +220,7 @@ def test_a_broken_hermes_is_seen(break_it: str, said: str, settling_s: float, tm
     [
         pytest.param("", "", id="it is honest"),
         pytest.param(FORGETS_A_FILE, "of them right, and not the", marks=NIGHTLY, id="it forgets a file"),
-        pytest.param(TEARS_ALBUMS, OF_THE_ALBUM, id="it tears albums"),
+        pytest.param(TEARS_ALBUMS, OF_THE_ALBUM, marks=NIGHTLY, id="it tears albums"),
         pytest.param(KEEPS_FILES, "is kept for no prompt", marks=NIGHTLY, id="it keeps files"),
         pytest.param(TELLS_OF_FILES, "the log has a piece of a file", marks=NIGHTLY, id="it tells of files"),
     ],

@@ -258,9 +258,8 @@ def test_each_end_of_a_turn_is_told(stage: Stage, home: Home, desk: Any) -> None
     stage.ended("Still, the linter is content.")
 
 
-@pytest.mark.parametrize(
-    "there", [pytest.param(True, id="there"), pytest.param(False, id="deleted", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("there", [True, False], ids=["there", "deleted"])
 def test_an_end_soon_after_another_one_changes_the_notice(there: bool, stage: Stage, home: Home, desk: Any) -> None:
     """So that a Stop hook that sends the agent on does not let the phone ring each time; a deleted one comes again."""
     stage.stop()

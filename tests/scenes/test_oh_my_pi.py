@@ -141,6 +141,7 @@ def test_a_tap_answers_and_closes_the_dialog(stage: Stage, desk: Any, received: 
     stage.over()
 
 
+@pytest.mark.nightly
 def test_several_questions_from_the_phone(stage: Stage, desk: Any, received: Any) -> None:
     """Many of one, with a text beside them, and a text alone; forth and back between the pages before they go."""
     terminal = desk(asks(SIZES, NAME))
@@ -377,6 +378,7 @@ def test_the_end_of_each_turn_is_told(stage: Stage, noticed: Home, desk: Any) ->
     assert len(notices(stage)) == 2
 
 
+@pytest.mark.nightly
 def test_a_turn_that_fails_is_told_with_its_reason(stage: Stage, noticed: Home, desk: Any) -> None:
     """In oh-my-pi's own words."""
     desk({"status": 400})

@@ -87,7 +87,6 @@ def test_replies_to_a_notice_and_to_a_line_are_prompts(prompted: Stage, opencode
     assert answered(opencode, session) == ["Both tests pass now.", "Renamed it.", "Tested it."]
 
 
-@pytest.mark.story
 def test_a_card_takes_a_prompt_and_new_begins_a_session(prompted: Stage, opencode: OpenCode, project: Path) -> None:
     """Cancel typing ends it; a new session gets its first prompt and no other."""
     session = opencode.session(project, "Fix login flow")
@@ -113,7 +112,6 @@ def test_a_card_takes_a_prompt_and_new_begins_a_session(prompted: Stage, opencod
     assert came_there == [say("In a new one.")]
 
 
-@pytest.mark.story
 def test_notes_tasks_and_mentions(prompted: Stage, opencode: OpenCode, project: Path) -> None:
     """A note has no answer; a task goes to a subagent; a name in a text is a wish for one."""
     session = opencode.session(project, "Fix login flow")
@@ -306,7 +304,6 @@ def test_a_server_that_restarts_gets_what_was_queued(stage: Stage, private_openc
     came(opencode, session, say("Renamed it."))
 
 
-@pytest.mark.story
 def test_a_file_of_the_project_is_fetched(prompted: Stage, opencode: OpenCode, project: Path) -> None:
     """The one that the turn wrote, as a reply to its end; one that git ignores stays."""
     (project / ".gitignore").write_text("*.log\n")

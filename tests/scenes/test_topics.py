@@ -88,7 +88,6 @@ def own(stage: Stage) -> list[ShownMessage]:
     return [one for one in stage.phone.shown(chat=stage.chat_id) if one.kind == "text"]
 
 
-@pytest.mark.story
 def test_sessions_of_one_project_share_a_topic(stage: Stage, opencode: OpenCode, project: Path) -> None:
     """A deleted topic is made again, and the question that was in it is there again."""
     start(stage, opencode, "project")

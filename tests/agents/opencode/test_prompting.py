@@ -550,7 +550,8 @@ async def test_a_note_and_a_task_that_are_sent_again_take_effect_once(talk: Talk
     assert "\n".join(request).count(noted) == 1
 
 
-@pytest.mark.parametrize("kind", ["text", pytest.param("task", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["text", "task"])
 async def test_a_frozen_server_takes_what_came_twice_once(
     private_opencode: Callable[..., OpenCode], model: ScriptedModel, kind: str
 ) -> None:

@@ -61,7 +61,9 @@ def test_a_flood_leaves_a_list_that_can_be_used(count: int, several: int) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mark", ["\u0322", "\U0001e8d0", "\u200d😀"])
+@pytest.mark.parametrize(
+    "mark", ["\u0322", *(pytest.param(mark, marks=pytest.mark.nightly) for mark in ("\U0001e8d0", "\u200d😀"))]
+)
 def test_letters_under_towers_of_marks_leave_a_keyboard_that_telegram_takes(mark: str) -> None:
     """Such a letter takes one column, and a hundred bytes."""
     tower = ("Z" + mark * 30) * 40

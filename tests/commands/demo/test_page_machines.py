@@ -65,7 +65,6 @@ def test_another_machine_takes_the_phone_over(visitor: Visitor, machines: Fleet)
     expect(visitor.page.locator("[data-machine=laptop]")).to_contain_text("stands by")
 
 
-@pytest.mark.story
 def test_without_the_database_nothing_is_lost(visitor: Visitor) -> None:
     """A tap is not acknowledged as saved; once the database is back, a second one answers."""
     visitor.page.locator("[data-machine=workstation]").click()

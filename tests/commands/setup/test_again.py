@@ -196,7 +196,9 @@ def until_prompt(terminal: Terminal, desk: Desk, prompt: str) -> None:
     terminal.sees(prompt)
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize(
+    "prompt", [PROMPTS[0], *(pytest.param(prompt, marks=pytest.mark.nightly) for prompt in PROMPTS[1:-1]), PROMPTS[-1]]
+)
 def test_ctrl_c_leaves_nothing_behind(desk: Desk, prompt: str) -> None:
     """At every prompt of a newcomer: no configuration, no plugin, no temporary file; status 130, and a sentence."""
     desk.has_opencode()
@@ -239,7 +241,9 @@ def test_the_shell_does_not_stand_above_what_was_saved(desk: Desk) -> None:
 QUESTIONS = ["Keep this bot?", "Keep this?", "Connect OpenCode?", "May this phone send prompts", "test question"]
 
 
-@pytest.mark.parametrize("prompt", QUESTIONS)
+@pytest.mark.parametrize(
+    "prompt", [*(pytest.param(prompt, marks=pytest.mark.nightly) for prompt in QUESTIONS[:-1]), QUESTIONS[-1]]
+)
 @pytest.mark.parametrize("keys", [CTRL_C, pytest.param(CTRL_D, marks=pytest.mark.nightly)])
 def test_ctrl_c_leaves_what_was_there(desk: Desk, prompt: str, keys: str) -> None:
     """A configuration stays byte for byte, whatever was answered before."""

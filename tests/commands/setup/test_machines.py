@@ -169,6 +169,7 @@ def test_an_empty_line_leaves_the_question_about_the_database(desk: Desk) -> Non
     assert (desk.config.read_bytes(), desk.left()) == (before, ["config.toml"])
 
 
+@pytest.mark.nightly
 def test_a_database_that_is_there_is_named_and_not_asked_for(desk: Desk, database: Database) -> None:
     """Nothing changes with Enter alone."""
     has_database(desk, database)
@@ -278,6 +279,7 @@ async def test_a_pooler_is_refused(desk: Desk, database: Database) -> None:
     assert desk.config.read_bytes() == before
 
 
+@pytest.mark.nightly
 def test_who_may_not_make_the_tables_is_told(desk: Desk, other: Desk, database: Database) -> None:
     """The user of an agent-only machine cannot be that of the phone."""
     has_database(desk, database)
@@ -310,6 +312,7 @@ def test_a_machine_that_joins_keeps_its_configuration(desk: Desk, other: Desk, d
     assert any("start" in line for line in other.systemd_did())
 
 
+@pytest.mark.nightly
 def test_a_machine_joins_again(desk: Desk, other: Desk, database: Database) -> None:
     """The password is kept as long as it is right, and asked for if it is not."""
     has_database(desk, database)
@@ -428,6 +431,7 @@ def test_who_goes_to_another_database_hears_what_stays_in_the_one_before(
         assert (status, "Until now" in said) == (0, False), said
 
 
+@pytest.mark.nightly
 def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database: Database) -> None:
     """With a database, too; else it would take the message with the code, and setup would blame another computer."""
     has_database(desk, database)
@@ -444,9 +448,8 @@ def test_the_listener_pauses_while_somebody_else_is_let_in(desk: Desk, database:
         assert person.ends() == 0
 
 
-@pytest.mark.parametrize(
-    "is_named", [pytest.param(False, id="kept"), pytest.param(True, id="named again", marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_named", [False, True], ids=["kept", "named again"])
 def test_who_takes_another_bot_hears_what_stays_with_the_one_before(
     desk: Desk, database: Database, *, is_named: bool
 ) -> None:

@@ -159,7 +159,7 @@ def test_nothing_but_an_option_or_a_person_changes_it(desk: Desk, options: tuple
     assert ("Your phone may send prompts to your agents" in said) is is_on
 
 
-@pytest.mark.parametrize("is_on", [True, False])
+@pytest.mark.parametrize("is_on", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_an_option_switches(desk: Desk, *, is_on: bool) -> None:
     """On and off; a second time there is nothing to do."""
     desk.has_config(REST + (ON if not is_on else ""))

@@ -204,7 +204,9 @@ def test_our_own_listener_comes_back_after_ctrl_c(desk: Desk, listener: Proc) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("prompt", ["Waiting for you to press Start", "Let Ann"])
+@pytest.mark.parametrize(
+    "prompt", [pytest.param("Waiting for you to press Start", marks=pytest.mark.nightly), "Let Ann"]
+)
 def test_our_own_listener_comes_back_after_a_signal(
     desk: Desk, listener: Proc, number: signal.Signals, prompt: str
 ) -> None:

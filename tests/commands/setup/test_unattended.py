@@ -233,7 +233,10 @@ def test_what_is_missing_is_one_sentence(desk: Desk, options: tuple[str, ...], w
     assert desk.left() == []
 
 
-@pytest.mark.parametrize("content", ["", "nonsense", "7000000001:AAF-this-token-belongs-to-nobody-at-all"])
+@pytest.mark.parametrize(
+    "content",
+    [pytest.param("", marks=pytest.mark.nightly), "nonsense", "7000000001:AAF-this-token-belongs-to-nobody-at-all"],
+)
 def test_a_token_that_is_none(desk: Desk, content: str) -> None:
     """Status 2, with the file's name and never its content."""
     file = desk.root / "token"

@@ -109,6 +109,7 @@ def test_a_person_hears_what_was_moved_and_what_to_do(desk: Desk) -> None:
     assert (desk.in_folder(), desk.in_database()) == ({"aaaa2222", "bbbb2222"}, set())
 
 
+@pytest.mark.nightly
 def test_a_move_that_is_killed_is_completed_by_the_next(desk: Desk, tmp_path: Path) -> None:
     """Each ask is in one of the stores, or in both, at any time."""
     names = {f"ask{number:05d}" for number in range(MANY)}
